@@ -117,7 +117,7 @@ def venv_package() -> str:
 
 def explain_missing_venv() -> str:
     if is_system_python() and shutil.which("apt-get") is not None:
-        remedy = f"Install it, then try again:\n\n    sudo apt-get install {venv_package()}"
+        remedy = f"Install the missing package, then try again:\n\n    sudo apt-get install {venv_package()}"
     else:
         remedy = (
             "Install the venv and ensurepip modules for it, or pip, or name another Python:\n\n"
