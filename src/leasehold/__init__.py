@@ -1,0 +1,87 @@
+"""Who owns this right now, until when, and can they prove it?
+
+import leasehold
+
+with leasehold.connect() as leases:
+    with leases.acquire("report-42", ttl=30) as lease:
+        write(report, fence=lease.token)
+"""
+
+from leasehold.client.async_client import AsyncClient
+from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.connect import connect, connect_async
+from leasehold.client.inputs import Page
+from leasehold.client.sync_client import Client
+from leasehold.client.sync_lease import HeldLease
+from leasehold.engine.registrar import LeaseStatus
+from leasehold.errors import (
+    AlreadyHeld,
+    ClientClosed,
+    Held,
+    InvalidInput,
+    LeaseExists,
+    LeaseExpired,
+    LeaseholdError,
+    LeaseLost,
+    LeaseNotFound,
+    LeaseTerminal,
+    LimitExceeded,
+    NotAcquired,
+    NotHolder,
+    Refused,
+    RenewalDoesNotExtend,
+    RenewalsExhausted,
+    StoreBusy,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+    StoreRejected,
+    StoreUnusable,
+    UnknownTime,
+    WrongProcess,
+)
+from leasehold.kernel.chain import Entry
+from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason, Token
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AlreadyHeld",
+    "AsyncClient",
+    "AsyncHeldLease",
+    "Client",
+    "ClientClosed",
+    "Entry",
+    "Held",
+    "HeldLease",
+    "InvalidInput",
+    "Lease",
+    "LeaseExists",
+    "LeaseExpired",
+    "LeaseLost",
+    "LeaseNotFound",
+    "LeaseState",
+    "LeaseStatus",
+    "LeaseTerminal",
+    "LeaseholdError",
+    "LimitExceeded",
+    "Mode",
+    "NotAcquired",
+    "NotHolder",
+    "Page",
+    "Refused",
+    "ReleaseReason",
+    "RenewalDoesNotExtend",
+    "RenewalsExhausted",
+    "StoreBusy",
+    "StoreError",
+    "StoreFailed",
+    "StoreFull",
+    "StoreRejected",
+    "StoreUnusable",
+    "Token",
+    "UnknownTime",
+    "WrongProcess",
+    "connect",
+    "connect_async",
+]

@@ -1,0 +1,158 @@
+"""A lease in the hands of its holder.
+
+As a context manager it is released at the end of the block. If it was lost meanwhile, the end of the block
+raises `LeaseLost`, unless the body is already raising something of its own.
+"""
+
+import os
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from leasehold.client.loss import AsyncBody, AsyncLoss
+from leasehold.engine.keeper import Kept
+from leasehold.errors import LeaseholdError, LeaseLost, StoreError, WrongProcess
+from leasehold.kernel.lease import Lease, Mode, ReleaseReason, Token
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+
+if TYPE_CHECKING:
+    from leasehold.client.async_client import AsyncClient
+
+
+class AsyncHeldLease:
+    """A granted lease that its client keeps alive until it is released, detached or lost."""
+
+    def __init__(self, client: "AsyncClient", lease: Lease, lost: AsyncLoss, body: AsyncBody) -> None:
+        self._client = client
+        self.process_id = os.getpid()
+        """The process that holds the lease; a forked child does not."""
+        self._granted = lease
+        self._body = body
+        self.lost = lost
+        """Fires once when the lease is lost: `if lease.lost: …`, or wait for it."""
+        self.kept: Kept | None = None
+        """What the keeper knows; None once the lease was detached."""
+
+    def __repr__(self) -> str:
+        state = "lost" if self.lost else f"{self.remaining:.1f} s left"
+        return f"<lease on {self.resource} by {self.holder}, token {self.token}, {state}>"
+
+    @property
+    def lease(self) -> Lease:
+        """The lease as the registrar last told us."""
+        return self._granted if self.kept is None else self.kept.lease
+
+    @property
+    def lease_id(self) -> str:
+        """The lease's id."""
+        return self._granted.lease_id
+
+    @property
+    def resource(self) -> str:
+        """What is held."""
+        return self._granted.resource
+
+    @property
+    def holder(self) -> str:
+        """Who holds it."""
+        return self._granted.holder
+
+    @property
+    def mode(self) -> Mode:
+        """Exclusive or shared."""
+        return self._granted.mode
+
+    @property
+    def token(self) -> Token:
+        """The fencing token: pass it along with every write, and let the resource refuse a lower one."""
+        return self._granted.token
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which the holder may believe in the lease without hearing from the registrar."""
+        if self.kept is None or self.process_id != os.getpid():
+            return 0.0
+        return self.kept.trusted_for_ns / NANOSECONDS_PER_SECOND
+
+    def ensure(self) -> None:
+        """Return if the lease can be trusted at this moment; raise LeaseLost (or a kind of it) if not.
+
+        Asks the clock, not the registrar: it costs next to nothing, and cannot see a revocation before the
+        keeper does. Call it right before each act that must not happen without the lease, and pass the
+        token along.
+        """
+        if self.process_id != os.getpid():
+            raise WrongProcess(
+                f"lease {self.lease_id} belongs to process {self.process_id}, which this one was forked "
+                "from; acquire a lease of your own",
+                lease_id=self.lease_id,
+                resource=self.resource,
+            )
+        if self.lost.error is not None:
+            raise self.lost.error
+        if self.kept is None:
+            raise LeaseLost(
+                f"lease {self.lease_id} was released or detached here; acquire the resource again",
+                lease_id=self.lease_id,
+                resource=self.resource,
+            )
+        if self.kept.trusted_for_ns == 0:
+            self._client.lose(self.kept)
+            raise self.kept.loss or LeaseLost(f"lease {self.lease_id} has expired", lease_id=self.lease_id)
+
+    async def renew(self, ttl: float | None = None) -> None:
+        """Extend the lease now, for `ttl` seconds or its own TTL again. The keeper does this by itself."""
+        await self._client.renew(self, ttl=ttl)
+
+    async def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
+        """Give the lease back. Return False, and raise nothing, if it was gone already."""
+        return await self._client.release(self, reason=reason)
+
+    def detach(self) -> Lease:
+        """Stop keeping the lease, without releasing it, and return it: somebody else can adopt it.
+
+        It expires after its TTL unless it is renewed or adopted before.
+        """
+        self.ensure()
+        lease = self.lease
+        self._client.forget(self)
+        return lease
+
+    async def __aenter__(self) -> Self:
+        self.ensure()
+        self._body.enter()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Release, and raise LeaseLost if the body may have run without the lease."""
+        del kind, trace
+        interrupted = self._body.leave(error)
+        if self.process_id != os.getpid():
+            return
+        if self.kept is None and not self.lost:
+            return  # The body released or detached it: nothing is held, and nothing was lost.
+        lost = self.lost.error
+        reason = ReleaseReason.COMPLETED if error is None else ReleaseReason.ABORTED
+        try:
+            held_to_the_end = await self.release(reason)
+        except StoreError:
+            # What the body raised, or the loss, says more than that the lease has to expire by itself.
+            if error is None and lost is None:
+                raise
+            held_to_the_end = True
+        if error is not None and not interrupted:
+            return
+        if lost is not None:
+            raise lost from error
+        if not held_to_the_end:
+            raise self._ended_unnoticed()
+
+    def _ended_unnoticed(self) -> LeaseholdError:
+        return LeaseLost(
+            f"lease {self.lease_id} on {self.resource} had ended before its block did; "
+            "what the block did last may have happened without it",
+            lease_id=self.lease_id,
+            resource=self.resource,
+            token=self.token,
+        )

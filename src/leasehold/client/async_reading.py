@@ -1,0 +1,100 @@
+"""Looking at leases and their history, without waiting for anybody who writes."""
+
+from collections.abc import AsyncIterator, Iterable
+
+from leasehold.client.calls import AwaitableCalls
+from leasehold.client.inputs import Page, page_query
+from leasehold.engine.port import EntryQuery
+from leasehold.engine.registrar import LeaseStatus, Registrar
+from leasehold.kernel.chain import Entry
+from leasehold.kernel.lease import LeaseState
+
+_WATCH_POLL_SECONDS = 1.0
+
+
+class AsyncReading:
+    """What can be asked about one tenant's leases."""
+
+    def __init__(self, registrar: Registrar, calls: AwaitableCalls, tenant: str) -> None:
+        self._registrar = registrar
+        self._calls = calls
+        self._tenant = tenant
+
+    async def get(self, lease_id: str) -> LeaseStatus | None:
+        """Return a lease by its id, or None."""
+        status = await self._calls.read(self._registrar.get, lease_id)
+        return status if status is not None and status.lease.tenant == self._tenant else None
+
+    async def inspect(self, resource: str) -> list[LeaseStatus]:
+        """Return who holds a resource now: since when, until when, under which token, how often renewed."""
+        return await self._calls.read(self._registrar.standing_on, self._tenant, resource)
+
+    async def history(
+        self,
+        *,
+        lease_id: str | None = None,
+        resource: str | None = None,
+        holder: str | None = None,
+        types: Iterable[str] = (),
+        after: int = 0,
+        limit: int = 1_000,
+    ) -> list[Entry]:
+        """Return what the ledger says, oldest first; continue with the last position as `after`."""
+        query = EntryQuery(
+            tenant=self._tenant,
+            lease_id=lease_id,
+            resource=resource,
+            holder=holder,
+            types=tuple(types),
+            after=after,
+            limit=limit,
+        )
+        return await self._calls.read(self._registrar.entries, query)
+
+    async def watch(
+        self, *, after: int | None = None, resource: str | None = None, holder: str | None = None
+    ) -> AsyncIterator[Entry]:
+        """Yield ledger entries as they are committed, for ever: no gap, no repeat, in order.
+
+        `after` is the position of the last entry already seen; None starts with what comes from now on.
+        """
+        position = await self._calls.read(self._registrar.position) if after is None else after
+        while True:
+            seen = await self._calls.read(self._registrar.position)
+            query = EntryQuery(tenant=self._tenant, resource=resource, holder=holder, after=position)
+            entries = await self._calls.read(self._registrar.entries, query)
+            for entry in entries:
+                yield entry
+                position = entry.position
+            if not entries:
+                # Nothing of interest up to what was there before we looked: go on behind it.
+                position = max(position, seen)
+                await self._calls.read(self._registrar.store.wait, position, _WATCH_POLL_SECONDS)
+
+    async def list(
+        self,
+        *,
+        prefix: str | None = None,
+        resource: str | None = None,
+        holder: str | None = None,
+        states: Iterable[LeaseState | str] = (LeaseState.ACTIVE,),
+        limit: int = 100,
+        after: str | None = None,
+    ) -> Page:
+        """Return a page of leases in the order of their grants; `page.next` continues it as `after`.
+
+        Leases that are recorded as active but have expired are among them, with `expires_in` 0. Empty
+        `states` means any state.
+        """
+        query = page_query(
+            self._tenant,
+            resource=resource,
+            prefix=prefix,
+            holder=holder,
+            states=states,
+            after=after,
+            limit=limit,
+        )
+        statuses = await self._calls.read(self._registrar.page, query)
+        full = len(statuses) == limit
+        return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)

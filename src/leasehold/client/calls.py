@@ -1,0 +1,87 @@
+"""The one place where waiting has a colour: how a client waits for the registrar.
+
+Everything else about a client is written once, as coroutines, and the blocking client is generated from it.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from leasehold.engine.batch import Outcome
+from leasehold.engine.registrar import Registrar
+from leasehold.kernel.commands import Command
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+
+class BlockingCalls:
+    """Waits by blocking the calling thread."""
+
+    def __init__(self, registrar: Registrar) -> None:
+        self._registrar = registrar
+
+    def call(self, command: Command) -> Outcome:
+        """Run a command and wait for its outcome."""
+        return self._registrar.call(command)
+
+    def read(
+        self,
+        function: Callable[_Parameters, _Result],
+        *arguments: _Parameters.args,
+        **named: _Parameters.kwargs,
+    ) -> _Result:
+        """Run something that reads the store."""
+        return function(*arguments, **named)
+
+
+class AwaitableCalls:
+    """Waits by suspending the calling task. Outcomes of one batch wake the event loop once."""
+
+    def __init__(self, registrar: Registrar) -> None:
+        self._registrar = registrar
+        self._lock = threading.Lock()
+        self._arrived: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
+        self._woken = False
+
+    async def call(self, command: Command) -> Outcome:
+        """Run a command and wait for its outcome.
+
+        A task that is cancelled meanwhile does not take the command back: it may have been run already.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Outcome] = loop.create_future()
+        self._registrar.submit(command, lambda outcome: self._arrive(loop, future, outcome))
+        return await future
+
+    def _arrive(
+        self, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Outcome]", outcome: Outcome
+    ) -> None:
+        with self._lock:
+            self._arrived.append((future, outcome))
+            if self._woken:
+                return
+            self._woken = True
+        try:
+            loop.call_soon_threadsafe(self._deliver)
+        except RuntimeError:  # the loop was closed: nobody waits any more
+            self._deliver()
+
+    def _deliver(self) -> None:
+        with self._lock:
+            arrived, self._arrived = self._arrived, deque()
+            self._woken = False
+        for future, outcome in arrived:
+            if not future.done() and not future.get_loop().is_closed():
+                future.set_result(outcome)
+
+    async def read(
+        self,
+        function: Callable[_Parameters, _Result],
+        *arguments: _Parameters.args,
+        **named: _Parameters.kwargs,
+    ) -> _Result:
+        """Run something that reads the store, without holding up the event loop."""
+        return await asyncio.to_thread(function, *arguments, **named)

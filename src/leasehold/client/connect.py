@@ -1,0 +1,76 @@
+"""Connecting to a store.
+
+Several clients, in any number of processes, can be connected to one store at the same time. Opening is
+cheap, but not free: keep a client for as long as you need leases.
+"""
+
+import asyncio
+
+from leasehold.client.acquisition import AsyncAcquisition, awaitable
+from leasehold.client.async_client import AsyncClient
+from leasehold.client.sync_client import Client
+from leasehold.engine.registrar import Registrar
+from leasehold.kernel.limits import Quotas
+from leasehold.stores.locate import open_store
+
+
+def connect(
+    url: str | None = None,
+    *,
+    tenant: str = "default",
+    holder: str | None = None,
+    durability: str = "full",
+    group: bool = False,
+    create: bool = True,
+    timeout: float = 30.0,
+    leases_per_holder: int | None = None,
+    leases_per_tenant: int | None = None,
+) -> Client:
+    """Connect to a store: `sqlite:///path`, a plain path, `memory:`, or by default the nearest one.
+
+    `holder` is one name for all threads of this client; by default each thread is a holder of its own.
+    `durability="fast"` may lose the last moments of history in a power cut, but never repeats a token.
+    `group=True` lets the file's group use a store that is created here. `timeout` is how long a call waits
+    for another process to finish writing. The quotas hold for claims made through this client.
+    """
+    quotas = Quotas(leases_per_holder=leases_per_holder, leases_per_tenant=leases_per_tenant)
+    registrar = _open(url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas)
+    return Client(registrar, tenant=tenant, holder=holder)
+
+
+def connect_async(
+    url: str | None = None,
+    *,
+    tenant: str = "default",
+    holder: str | None = None,
+    durability: str = "full",
+    group: bool = False,
+    create: bool = True,
+    timeout: float = 30.0,
+    leases_per_holder: int | None = None,
+    leases_per_tenant: int | None = None,
+) -> AsyncAcquisition[AsyncClient]:
+    """Connect to a store for use with asyncio: `async with connect_async() as leases:`, or await it.
+
+    The arguments are those of `connect`; by default each task is a holder of its own.
+    """
+    quotas = Quotas(leases_per_holder=leases_per_holder, leases_per_tenant=leases_per_tenant)
+
+    async def open_client() -> AsyncClient:
+        registrar = await asyncio.to_thread(
+            _open, url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas
+        )
+        return AsyncClient(registrar, tenant=tenant, holder=holder)
+
+    return awaitable(open_client())
+
+
+def _open(
+    url: str | None, *, durability: str, group: bool, create: bool, timeout: float, quotas: Quotas
+) -> Registrar:
+    store = open_store(url, durability=durability, group=group, create=create)
+    try:
+        return Registrar(store, quotas=quotas, timeout=timeout)
+    except BaseException:
+        store.close()
+        raise

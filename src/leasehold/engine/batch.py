@@ -1,0 +1,167 @@
+"""Many commands, one transaction.
+
+The commands of a batch are decided one after another on the same view, so each sees what the ones before
+it did, and all their events are committed together. What one command is refused, or how it fails, does
+not touch the others: a batch that the store rejects as a whole is run again one by one.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import msgspec
+
+from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction
+from leasehold.errors import StoreError, StoreRejected
+from leasehold.kernel.answers import Answer
+from leasehold.kernel.authority import now_of, observe
+from leasehold.kernel.chain import Entry, link
+from leasehold.kernel.commands import Command, Sweep
+from leasehold.kernel.decide import decide
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.events import Event, encode_event
+from leasehold.kernel.limits import Quotas
+from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.tick import Now
+from leasehold.kernel.view import Keys, Missing, View, keys_of
+
+Outcome = Answer | Refusal | Exception
+
+_CONFLICTS_BEFORE_GIVING_UP = 100
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch is run under."""
+
+    quotas: Quotas = Quotas()
+    sweep_limit: int = 0
+    """How many overdue leases to record as ended in passing."""
+
+
+def run_batch(
+    store: Store, commands: Sequence[Command], rules: Rules, *, blocking: bool = True
+) -> list[Outcome]:
+    """Run commands in one transaction and return what became of each, in order.
+
+    Raises WouldBlock (only if not `blocking`) or StoreError when nothing was changed for any of them, or
+    when the error says that the outcome is unknown.
+    """
+    return run_taken(store, lambda: commands, rules, blocking=blocking)
+
+
+def run_taken(
+    store: Store, take: Callable[[], Sequence[Command]], rules: Rules, *, blocking: bool
+) -> list[Outcome]:
+    """Do as `run_batch` does with the commands that `take` gives once it is this writer's turn.
+
+    So commands that come while the writer waits for its turn still get on board. `take` is called once,
+    or not at all if the turn never came.
+    """
+    commands = cache(take)
+    for _ in range(_CONFLICTS_BEFORE_GIVING_UP):
+        try:
+            return _run_once(store, commands, rules, blocking=blocking)
+        except Conflict:
+            continue
+        except (StoreRejected, ValueError) as error:
+            if len(commands()) == 1:
+                return [error]
+            return [_run_alone(store, command, rules) for command in commands()]
+    raise StoreRejected("other writers kept changing the same records; try again")
+
+
+def _run_alone(store: Store, command: Command, rules: Rules) -> Outcome:
+    """Run one command of a batch that could not be run whole; its failure is its own."""
+    try:
+        return run_batch(store, [command], rules)[0]
+    except StoreError as error:
+        return error
+
+
+def _run_once(
+    store: Store, commands: Callable[[], Sequence[Command]], rules: Rules, *, blocking: bool
+) -> list[Outcome]:
+    while True:
+        with store.write(blocking=blocking) as transaction:
+            authority, reading = transaction.authority, transaction.reading()
+            if authority is not None and observe(authority, reading) is None:
+                view = View(authority, rules.quotas)
+                return _decide_all(transaction, view, commands(), rules, now_of(authority, reading))
+        open_epoch(store)
+
+
+def open_epoch(store: Store) -> None:
+    """Open the store's first epoch, or a higher one if its clock or file is not what it was.
+
+    It is made durable before anything is granted under it, even in a store that is not durable otherwise:
+    the grants that such a store forgets in a power cut must not have shared their epoch with later ones.
+    """
+    with store.write(durable=True) as transaction:
+        event = observe(transaction.authority, transaction.reading())
+        if event is not None:
+            view = View(transaction.authority)
+            view.apply(event)
+            transaction.commit(_batch(transaction.head, [event], view))
+
+
+def _decide_all(
+    transaction: Transaction, view: View, commands: Sequence[Command], rules: Rules, now: Now
+) -> list[Outcome]:
+    overdue = transaction.lapsed(now.tick, rules.sweep_limit) if rules.sweep_limit else []
+    sweeps = [Sweep(lease_ids=tuple(overdue), request_id="sweep")] if overdue else []
+    _load(transaction, view, [*commands, *sweeps])
+    events: list[Event] = []
+    outcomes: list[Outcome] = []
+    for command in (*commands, *sweeps):
+        decided = _decide(transaction, view, command, now)
+        if isinstance(decided, Refusal):
+            outcomes.append(decided)
+            continue
+        for event in decided.events:
+            view.apply(event)
+        events += decided.events
+        outcomes.append(decided.answer)
+    if events:
+        transaction.commit(_batch(transaction.head, events, view))
+    return outcomes[: len(commands)]
+
+
+def _load(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:
+    """Read what the whole batch is sure to need at once."""
+    if len(commands) == 1:
+        keys = keys_of(commands[0], view.quotas)
+    else:
+        keys = Keys()
+        for command in commands:
+            more = keys_of(command, view.quotas)
+            keys.leases |= more.leases
+            keys.resources |= more.resources
+            keys.requests |= more.requests
+            keys.holders |= more.holders
+            keys.tenants |= more.tenants
+    view.load(keys, transaction.read(keys))
+
+
+def _decide(transaction: Transaction, view: View, command: Command, now: Now) -> Decision | Refusal:
+    while True:
+        try:
+            return decide(command, view, now)
+        except Missing as missing:
+            view.load(missing.keys, transaction.read(missing.keys))
+
+
+def _batch(head: Head, events: Sequence[Event], view: View) -> Batch:
+    """Chain the events to the ledger's head, and gather the records they changed."""
+    entries: list[Entry] = []
+    position, previous_hash = head.position, head.hash
+    for event in events:
+        position += 1
+        body = encode_event(event)
+        previous_hash = link(previous_hash, position, body)
+        entries.append(Entry(position=position, event=event, body=body, hash=previous_hash))
+    return Batch(
+        entries=entries,
+        created=[view.changed[lease_id] for lease_id in view.created],
+        changed=[lease for lease_id, lease in view.changed.items() if lease_id not in view.created],
+        authority=view.authority,
+        ended_eras=view.ended_eras,
+    )

@@ -1,0 +1,240 @@
+"""Who runs the batches.
+
+A calling thread that finds nobody at work becomes the leader: it runs a batch with its own command and
+whatever else is waiting, in its own thread, and then passes the lead to one of those who queued up
+meanwhile. So a single caller never pays for a thread switch, and many callers share transactions.
+
+Two kinds of work go to a background thread instead: commands submitted without blocking (from tasks, and
+from the keeper), and everything while another process is writing, so that callers can give up waiting.
+
+Promised: every command is answered exactly once. A caller that gives up before its command was taken on
+board knows that nothing was changed. A leader that is interrupted (Ctrl-C) leaves the commands of others
+to be run again, which their request ids make harmless.
+"""
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from leasehold.engine.batch import Outcome, Rules, run_taken
+from leasehold.engine.port import Store, WouldBlock
+from leasehold.errors import ClientClosed, StoreBusy
+from leasehold.kernel.commands import Command
+from leasehold.kernel.limits import Quotas
+
+_COMMANDS_PER_BATCH = 1_000
+_SWEEP_EVERY_SECONDS = 1.0
+_SWEEP_LIMIT = 64
+
+_logger = logging.getLogger(__name__)
+
+
+class _Call:
+    """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
+
+    __slots__ = ("command", "deliver", "gate", "outcome")
+
+    def __init__(self, command: Command, deliver: Callable[[Outcome], None] | None) -> None:
+        self.command = command
+        self.deliver = deliver
+        self.outcome: Outcome | None = None
+        self.gate: Any = None
+        if deliver is None:
+            self.gate = threading.Lock()
+            self.gate.acquire()
+
+    def resolve(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        if self.deliver is not None:
+            self.deliver(outcome)
+        else:
+            self.gate.release()
+
+
+class Committer:
+    """Group commit for all callers of one client."""
+
+    def __init__(self, store: Store, *, quotas: Quotas, timeout: float) -> None:
+        self._store = store
+        self._quotas = quotas
+        self._timeout = timeout
+        self._next_sweep = 0.0
+        self._reset()
+        _committers.add(self)
+
+    def _reset(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[_Call] = deque()
+        self._led = False
+        self._closed = False
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def call(self, command: Command) -> Outcome:
+        """Run a command and return its outcome; raise StoreBusy if the store's turn does not come in time."""
+        call = _Call(command, None)
+        try:
+            if self._enqueue(call):
+                self._lead(call, blocking=False)
+            while call.outcome is None:
+                woken = call.gate.acquire(timeout=self._timeout) or self._woken_late(call)
+                if woken and call.outcome is None:
+                    self._lead(call, blocking=False)
+        except BaseException:
+            self._abandon(call)
+            raise
+        return call.outcome
+
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> None:
+        """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""
+        if self._enqueue(_Call(command, deliver)):
+            self._lead_in_background()
+
+    def _enqueue(self, call: _Call) -> bool:
+        """Put a call in the queue; return whether the caller has to see to it that somebody leads."""
+        with self._lock:
+            if self._closed:
+                raise ClientClosed("this client was closed; connect again")
+            self._waiting.append(call)
+            lead, self._led = not self._led, True
+            return lead
+
+    def _lead(self, own: _Call | None, *, blocking: bool) -> None:
+        """Run batches until our own call has its outcome (None: until nothing waits), then pass the lead."""
+        try:
+            while self._run_one_batch(blocking=blocking):
+                if own is not None and own.outcome is not None:
+                    break
+        except WouldBlock:
+            self._lead_in_background()
+        else:
+            self._pass_lead()
+
+    def _run_one_batch(self, *, blocking: bool) -> bool:
+        """Run what is waiting in one transaction; return False if nothing was."""
+        if not self._waiting:
+            return False
+        taken: list[_Call] = []
+
+        def take() -> list[Command]:
+            with self._lock:
+                while self._waiting and len(taken) < _COMMANDS_PER_BATCH:
+                    taken.append(self._waiting.popleft())
+            return [call.command for call in taken]
+
+        try:
+            outcomes = run_taken(self._store, take, self._rules(), blocking=blocking)
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, WouldBlock):
+                outcomes = [error] * len(taken or take())
+            else:
+                # Interrupted: committed or not, running it again gives the same answers.
+                with self._lock:
+                    self._waiting.extendleft(reversed(taken))
+                raise
+        for call, outcome in zip(taken, outcomes, strict=True):
+            call.resolve(outcome)
+        return True
+
+    def _rules(self) -> Rules:
+        now = time.monotonic()
+        if now < self._next_sweep:
+            return Rules(quotas=self._quotas)
+        self._next_sweep = now + _SWEEP_EVERY_SECONDS
+        return Rules(quotas=self._quotas, sweep_limit=_SWEEP_LIMIT)
+
+    def _pass_lead(self) -> None:
+        """Make the first waiting caller the leader; the background thread, if that one cannot lead itself."""
+        with self._lock:
+            if not self._waiting:
+                self._led = False
+                return
+            successor = self._waiting[0]
+            if successor.gate is not None:
+                successor.gate.release()
+                return
+        self._lead_in_background()
+
+    def _woken_late(self, call: _Call) -> bool:
+        """Withdraw a call whose time is up, unless it was woken, or taken on board, at the last moment."""
+        with self._lock:
+            if call.gate.acquire(blocking=False):
+                return True
+            if call not in self._waiting:
+                return False
+            self._waiting.remove(call)
+        process_id = self._store.blocker()
+        raise StoreBusy(
+            f"process {process_id or 'unknown'} has kept the store's write lock for more than "
+            f"{self._timeout:g} s; nothing was changed. `leasehold doctor` tells more",
+            process_id=process_id,
+        )
+
+    def _abandon(self, call: _Call) -> None:
+        """Take back the call of an interrupted caller, who may have had the lead: let the thread have it.
+
+        Two leaders at once do no harm, because the store lets one writer in; no leader at all would.
+        """
+        with self._lock:
+            if call in self._waiting:
+                self._waiting.remove(call)
+            stranded = bool(self._waiting) or self._led
+        if stranded:
+            self._lead_in_background()
+
+    def _lead_in_background(self) -> None:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run_in_background,
+                    args=(self._wake,),
+                    name="leasehold-committer",
+                    daemon=True,
+                )
+                self._thread.start()
+        self._wake.set()
+
+    def _run_in_background(self, wake: threading.Event) -> None:
+        while True:
+            wake.wait()
+            wake.clear()
+            if self._closed:
+                return
+            try:
+                self._lead(None, blocking=True)
+            except Exception:
+                _logger.exception("the background committer hit a defect and goes on")
+
+    def close(self) -> None:
+        """Refuse new commands, and answer those that were never taken on board."""
+        with self._lock:
+            self._closed = True
+            left, self._waiting = list(self._waiting), deque()
+            thread = self._thread
+        for call in left:
+            call.resolve(ClientClosed("this client was closed before the command was run"))
+        self._wake.set()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(self._timeout)
+
+    def after_fork_in_child(self) -> None:
+        """Start anew: the parent's threads, and the callers they answered, do not exist here."""
+        closed = self._closed
+        self._reset()
+        self._closed = closed
+
+
+_committers: weakref.WeakSet[Committer] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for committer in list(_committers):
+        committer.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,232 @@
+"""One background renewer for all the leases of a client.
+
+Each lease is renewed at about a third of its TTL, with jitter, and leases that are due at about the same
+time are renewed together. A renewal that fails for a passing reason is tried again; the lease is lost only
+when its trust window closes. A definite refusal is a loss at once.
+
+Promised: a lost lease is reported exactly once, no later than its trust window closes (as far as the
+machine lets this thread run; `Kept.trusted` asks the clock and needs no thread at all). A lease reported as
+lost stays lost: a late answer does not bring it back, because its holder may have stopped already.
+"""
+
+import heapq
+import itertools
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+
+from leasehold.engine.batch import Outcome
+from leasehold.engine.clock import Clock
+from leasehold.engine.registrar import Registrar
+from leasehold.engine.trust import Trust
+from leasehold.errors import LeaseExpired, LeaseholdError, error_of
+from leasehold.kernel.answers import Renewal, Renewed
+from leasehold.kernel.commands import Renew
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.limits import BATCH_LEASES
+from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+
+_RENEWALS_PER_TTL = 3
+_JITTER = 0.1
+_RETRIES_PER_INTERVAL = 8
+_IDLE_SECONDS = 60.0
+
+
+class Kept:
+    """A lease that a keeper renews, and what its holder may believe about it."""
+
+    def __init__(
+        self,
+        lease: Lease,
+        deadline_ns: int,
+        clock: Clock,
+        *,
+        on_lost: Callable[[LeaseholdError], None],
+        renewing: bool = True,
+    ) -> None:
+        self.lease = lease
+        self.deadline_ns = deadline_ns
+        self.loss: LeaseholdError | None = None
+        self.on_lost = on_lost
+        self.renewing = renewing
+        """False once it must not, or cannot, be renewed any more: then it stands until its window closes."""
+        self.planned_ns = 0
+        """When the keeper looks at this lease next; a plan for any other time is out of date."""
+        self.in_flight = False
+        self.dropped = False
+        self._clock = clock
+
+    @property
+    def trusted_for_ns(self) -> int:
+        """Return how long the holder may still believe in the lease."""
+        return 0 if self.loss is not None else max(0, self.deadline_ns - self._clock.tick_ns())
+
+
+_Plan = tuple[int, int, Kept]
+
+
+def _is_void(plan: _Plan) -> bool:
+    when_ns, _, kept = plan
+    return kept.dropped or kept.loss is not None or when_ns != kept.planned_ns
+
+
+class Keeper:
+    """Renews leases until they are dropped, lost, or the keeper is closed."""
+
+    def __init__(self, registrar: Registrar, clock: Clock, trust: Trust, *, seed: int | None = None) -> None:
+        self._registrar = registrar
+        self._clock = clock
+        self._trust = trust
+        self._random = random.Random(seed)
+        self.restart()
+
+    def restart(self) -> None:
+        """Start with nothing to keep: at first, and in a forked child, which holds none of the leases."""
+        self._changed = threading.Condition()
+        self._plans: list[_Plan] = []
+        self._order = itertools.count()
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def keep(self, kept: Kept) -> None:
+        """Begin to renew a lease."""
+        with self._changed:
+            self._plan_renewal(kept)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="leasehold-keeper", daemon=True)
+                self._thread.start()
+
+    def drop(self, kept: Kept) -> None:
+        """Stop renewing a lease; it is not reported as lost any more."""
+        kept.dropped = True
+
+    def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
+        """Take in a renewal, whoever asked for it."""
+        with self._changed:
+            kept.in_flight = False
+            if kept.loss is not None:
+                return
+            kept.lease = lease
+            kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
+            self._plan_renewal(kept)
+
+    def lose(self, kept: Kept, loss: LeaseholdError) -> None:
+        """Report a lease as lost, once."""
+        with self._changed:
+            if kept.loss is not None or kept.dropped:
+                return
+            kept.loss = loss
+        kept.on_lost(loss)
+
+    def close(self) -> None:
+        """Stop renewing altogether."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _plan_renewal(self, kept: Kept) -> None:
+        """Plan the next renewal a third of a TTL after the last one, not after the grant."""
+        interval = kept.lease.ttl_ns / _RENEWALS_PER_TTL
+        self._plan(kept, int(interval * self._random.uniform(1 - _JITTER, 1 + _JITTER)))
+
+    def _plan(self, kept: Kept, delay_ns: int) -> None:
+        """Look at a lease again after a delay, and at the latest when its window closes."""
+        when_ns = min(self._clock.tick_ns() + delay_ns, kept.deadline_ns)
+        kept.planned_ns = when_ns if kept.renewing and not kept.in_flight else kept.deadline_ns
+        heapq.heappush(self._plans, (kept.planned_ns, next(self._order), kept))
+        self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and (delay := self._seconds_to_next()) > 0:
+                    self._changed.wait(delay)
+                if self._closed:
+                    return
+                overdue, due = self._take_due()
+            for kept in overdue:
+                self.lose(kept, window_closed(kept.lease))
+            for (tenant, holder), group in due.items():
+                for start in range(0, len(group), BATCH_LEASES):
+                    self._send(tenant, holder, group[start : start + BATCH_LEASES])
+
+    def _seconds_to_next(self) -> float:
+        while self._plans and _is_void(self._plans[0]):
+            heapq.heappop(self._plans)
+        if not self._plans:
+            return _IDLE_SECONDS
+        return (self._plans[0][0] - self._clock.tick_ns()) / NANOSECONDS_PER_SECOND
+
+    def _take_due(self) -> tuple[list[Kept], dict[tuple[str, str], list[Kept]]]:
+        """Take the leases whose window has closed, and by holder those to renew.
+
+        A renewal that is due soon comes along, to share the transaction.
+        """
+        now_ns = self._clock.tick_ns()
+        overdue: list[Kept] = []
+        due: dict[tuple[str, str], list[Kept]] = defaultdict(list)
+        while self._plans:
+            plan = self._plans[0]
+            when_ns, _, kept = plan
+            renew = kept.renewing and not kept.in_flight
+            soon_ns = int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER) if renew else 0
+            if when_ns > now_ns + soon_ns:
+                break
+            heapq.heappop(self._plans)
+            if _is_void(plan):
+                continue
+            if now_ns >= kept.deadline_ns:
+                overdue.append(kept)
+            elif renew:
+                kept.in_flight = True
+                self._plan(kept, 0)
+                due[(kept.lease.tenant, kept.lease.holder)].append(kept)
+        return overdue, due
+
+    def _send(self, tenant: str, holder: str, group: list[Kept]) -> None:
+        sent_ns = self._clock.tick_ns()
+        command = Renew(
+            tenant=tenant,
+            holder=holder,
+            lease_ids=tuple(kept.lease.lease_id for kept in group),
+            request_id=self._registrar.ids.new(),
+        )
+        try:
+            self._registrar.submit(command, lambda outcome: self._receive(group, sent_ns, outcome))
+        except LeaseholdError as error:
+            self._receive(group, sent_ns, error)
+
+    def _receive(self, group: list[Kept], sent_ns: int, outcome: Outcome) -> None:
+        results: tuple[object, ...] = (outcome,) * len(group)
+        if isinstance(outcome, Renewed):
+            results = outcome.outcomes
+        for kept, result in zip(group, results, strict=True):
+            if isinstance(result, Renewal):
+                self.renewed(kept, result.lease, sent_ns, result.expires_in_ns)
+            elif isinstance(result, Refusal) and result.code.means_loss:
+                self.lose(kept, error_of(result))
+            else:
+                self._try_again(kept, lasting=isinstance(result, Refusal))
+
+    def _try_again(self, kept: Kept, *, lasting: bool) -> None:
+        """Come back soon after a passing trouble; after a lasting refusal only when the window closes."""
+        with self._changed:
+            kept.in_flight = False
+            kept.renewing = kept.renewing and not lasting
+            self._plan(kept, kept.lease.ttl_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL))
+
+
+def window_closed(lease: Lease) -> LeaseExpired:
+    """Return the loss of a lease that could not be renewed in time."""
+    return LeaseExpired(
+        f"lease {lease.lease_id} on {lease.resource} could not be renewed in time, so it must be taken "
+        "for lost; stop using the resource, and acquire it again",
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        token=lease.token,
+    )

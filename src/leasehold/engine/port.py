@@ -1,0 +1,149 @@
+"""What a store has to be able to do, and nothing more.
+
+A store keeps records and events, tells its own clock, and commits a batch whole or not at all. It knows
+nothing about the law of leases: it never decides who may hold what.
+
+How it fails: with a `StoreError`, after which nothing of the batch is there, unless the error says that
+the outcome is unknown. A store that notices at commit that what was read has changed meanwhile raises
+`Conflict`, and the engine decides again on fresh records.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import msgspec
+
+from leasehold.kernel.authority import Authority, ClockReading, Era
+from leasehold.kernel.chain import GENESIS_HASH, Entry
+from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.tick import Tick
+from leasehold.kernel.view import Keys, Records
+
+
+class WouldBlock(Exception):
+    """Another writer is at work, and the caller did not want to wait."""
+
+
+class Conflict(Exception):
+    """What a transaction read has changed before it could commit. Decide again."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the ledger ends: the position and the hash of its last entry."""
+
+    position: int = 0
+    hash: bytes = GENESIS_HASH
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """What one transaction commits: events, and the records as they are after them."""
+
+    entries: list[Entry]
+    created: list[Lease]
+    changed: list[Lease]
+    authority: Authority
+    ended_eras: list[Era]
+
+
+class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which leases to list, in the order of their ids (which is the order of their grants)."""
+
+    tenant: str = "default"
+    resource: str | None = None
+    resource_prefix: str | None = None
+    holder: str | None = None
+    states: tuple[LeaseState, ...] = ()
+    """Empty: any state."""
+    after: str | None = None
+    """Continue behind this lease id."""
+    limit: int = 100
+
+
+class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which ledger entries to read, in order."""
+
+    after: int = 0
+    limit: int = 1_000
+    tenant: str | None = None
+    lease_id: str | None = None
+    resource: str | None = None
+    holder: str | None = None
+    types: tuple[str, ...] = ()
+
+
+class Snapshot(Protocol):
+    """One consistent look at the store, which sees no later commit."""
+
+    @property
+    def authority(self) -> Authority | None:
+        """Return the registrar's record; None in a store nobody has used yet."""
+        ...
+
+    @property
+    def head(self) -> Head:
+        """Return where the ledger ends."""
+        ...
+
+    def reading(self) -> ClockReading:
+        """Read the authority clock now."""
+        ...
+
+    def read(self, keys: Keys) -> Records:
+        """Return the records that exist for `keys`."""
+        ...
+
+    def leases(self, query: LeaseQuery) -> list[Lease]:
+        """Return the leases that a query asks for."""
+        ...
+
+    def entries(self, query: EntryQuery) -> list[Entry]:
+        """Return the ledger entries that a query asks for, without checking their hashes."""
+        ...
+
+
+class Transaction(Snapshot, Protocol):
+    """The only writer while it lasts (or one that will notice at commit that it was not)."""
+
+    def lapsed(self, now: Tick, limit: int) -> list[str]:
+        """Return leases recorded as standing that time may have ended, the longest overdue first."""
+        ...
+
+    def commit(self, batch: Batch) -> None:
+        """Make the whole batch durable, or raise and leave nothing of it."""
+        ...
+
+
+class Store(Protocol):
+    """Where records and the ledger live."""
+
+    @property
+    def url(self) -> str:
+        """Return the address under which this store can be opened again."""
+        ...
+
+    def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:
+        """Open a transaction; leaving the block without a commit changes nothing.
+
+        `blocking=False` raises WouldBlock instead of waiting for another writer. `durable=True` makes
+        this commit survive a power cut even in a store that relaxes that for others.
+        """
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent read that no writer has to wait for."""
+        ...
+
+    def wait(self, position: int, timeout: float) -> bool:
+        """Return True once the ledger goes beyond `position`, or False after `timeout` seconds.
+
+        A hint: it may come late by the store's polling interval, and never gives False for True.
+        """
+        ...
+
+    def blocker(self) -> int | None:
+        """Return the id of the process that keeps other writers waiting, if there is one and it is known."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections. Closing twice is fine."""
+        ...

@@ -1,0 +1,124 @@
+"""The authority that a client talks to: commands in, answers out, and a look at what is there.
+
+Reads do not wait for writers. They see the store as of one moment, and say how long each lease has left at
+that moment, by the authority's clock.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from leasehold.engine.batch import Outcome, open_epoch
+from leasehold.engine.clock import Ids
+from leasehold.engine.committer import Committer
+from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
+from leasehold.errors import InvalidInput, error_of
+from leasehold.kernel.answers import Answer
+from leasehold.kernel.authority import now_of
+from leasehold.kernel.chain import Entry
+from leasehold.kernel.commands import Command
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.limits import Quotas
+from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.view import Keys
+
+_AnswerType = TypeVar("_AnswerType", bound=Answer)
+
+PAGE_MAXIMUM = 10_000
+
+
+class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease and how it stands at the moment of the answer."""
+
+    lease: Lease
+    expires_in: float
+    """Seconds left by the authority's clock; 0 for a lease that has ended or expired."""
+
+    @property
+    def is_live(self) -> bool:
+        """Say whether the lease still stands."""
+        return self.expires_in > 0
+
+
+class Registrar:
+    """Kernel, engine and store, as one thing to talk to."""
+
+    def __init__(self, store: Store, *, quotas: Quotas | None = None, timeout: float = 30.0) -> None:
+        self.store = store
+        self.ids = Ids()
+        open_epoch(store)
+        self._committer = Committer(store, quotas=quotas or Quotas(), timeout=timeout)
+
+    def call(self, command: Command) -> Outcome:
+        """Run a command, and wait for its outcome."""
+        return self._committer.call(command)
+
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> None:
+        """Run a command soon, and hand its outcome to `deliver`."""
+        self._committer.submit(command, deliver)
+
+    def get(self, lease_id: str) -> LeaseStatus | None:
+        """Return a lease by its id."""
+        with self.store.snapshot() as snapshot:
+            found = snapshot.read(Keys(leases={lease_id})).leases
+            return _status_of(found[0], snapshot) if found else None
+
+    def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
+        """Return the leases that stand on a resource now, oldest token first."""
+        with self.store.snapshot() as snapshot:
+            found = snapshot.read(Keys(resources={(tenant, resource)})).leases
+            statuses = [_status_of(lease, snapshot) for lease in found]
+        return sorted(
+            (status for status in statuses if status.is_live), key=lambda status: status.lease.token
+        )
+
+    def page(self, query: LeaseQuery) -> list[LeaseStatus]:
+        """Return one page of leases."""
+        if not 1 <= query.limit <= PAGE_MAXIMUM:
+            raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
+        with self.store.snapshot() as snapshot:
+            return [_status_of(lease, snapshot) for lease in snapshot.leases(query)]
+
+    def entries(self, query: EntryQuery) -> list[Entry]:
+        """Return one page of the ledger."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.entries(query)
+
+    def position(self) -> int:
+        """Return the position of the ledger's last entry."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.head.position
+
+    def overdue(self, limit: int) -> Iterator[str]:
+        """Yield leases recorded as standing that time may have ended."""
+        with self.store.write() as transaction:
+            if transaction.authority is None:
+                return
+            now = now_of(transaction.authority, transaction.reading())
+            overdue = transaction.lapsed(now.tick, limit)
+        yield from overdue
+
+    def close(self) -> None:
+        """Stop taking commands, and let go of the store."""
+        self._committer.close()
+        self.store.close()
+
+
+def _status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
+    if snapshot.authority is None:
+        return LeaseStatus(lease=lease, expires_in=0.0)
+    now = now_of(snapshot.authority, snapshot.reading())
+    return LeaseStatus(lease=lease, expires_in=lease.ticks_remaining(now.tick) / NANOSECONDS_PER_SECOND)
+
+
+def answer_of(outcome: Outcome, kind: type[_AnswerType]) -> _AnswerType:
+    """Return the answer in an outcome; raise what it was refused with, or what went wrong."""
+    if isinstance(outcome, kind):
+        return outcome
+    if isinstance(outcome, Refusal):
+        raise error_of(outcome)
+    if isinstance(outcome, Exception):
+        raise outcome
+    raise TypeError(f"expected {kind.__name__}, got {type(outcome).__name__}")

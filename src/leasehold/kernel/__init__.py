@@ -1,0 +1,22 @@
+"""The law of leases, as pure functions.
+
+Nothing in this package reads a clock, draws a random number, touches a file or a socket, logs, or looks
+at the environment: time, ids and records come in as arguments. The same arguments always give the same
+answer, so a decision can be taken again whenever more records are needed, and a history can be replayed.
+
+Where to look:
+
+- ``lease``       what a lease is, and the states it can be in
+- ``tick``        authority time, and when two readings may be compared
+- ``authority``   epochs, eras and tokens: why a token never repeats
+- ``commands``    what can be asked      - ``refusals``  what is answered when the answer is no
+- ``events``      what can happen        - ``answers``   what is answered when the answer is yes
+- ``wellformed``  what is refused unread: empty, too long, too much (the numbers are in ``limits``)
+- ``decide``      the law: command, view and time in; events and an answer out
+- ``aging``       what time alone does to a lease
+- ``evolve``      what one event does to one lease
+- ``view``        the records a decision looks at
+- ``invariants``  everything that must be true of every reachable state
+- ``chain``       how one ledger entry vouches for all before it
+- ``replay``      a history folded into the state it describes
+"""

@@ -1,0 +1,92 @@
+"""What time alone does to a lease.
+
+Nobody has to be awake for a lease to expire. Whoever next meets a lease that time has ended, or that
+belongs to an earlier era of the clock, records what happened to it, in the same commit as whatever they
+came for.
+"""
+
+from leasehold.kernel.authority import Authority, Era, carry_over
+from leasehold.kernel.events import (
+    REBOOT,
+    REGISTRAR,
+    LeaseEvent,
+    LeaseExpired,
+    LeaseRearmed,
+    LeaseRevoked,
+)
+from leasehold.kernel.evolve import evolve
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.tick import Now
+
+
+def age(lease: Lease, now: Now, authority: Authority, eras: dict[int, Era]) -> tuple[list[LeaseEvent], Lease]:
+    """Return what time has done to an unended lease, and the lease afterwards.
+
+    A lease whose time is unknown (no ticks, another rate, an era nobody remembers) is left as it is: its
+    holder may not use it, and nobody may take it over by guessing.
+    """
+    expires = lease.expires_tick
+    if lease.is_terminal or expires is None:
+        return [], lease
+    events: list[LeaseEvent] = []
+    if expires.era != now.tick.era:
+        carried = carry_over(expires, authority, eras)
+        if carried is None:
+            return [], lease
+        home = eras[expires.era]
+        # A clock can go back without a reboot, and then the holder may be alive and at work.
+        rebooted = home.boot_id != authority.boot_id
+        if lease.bound_to_boot and rebooted and expires.value > home.last_tick:
+            revoked = _revoked_by_reboot(lease, now)
+            return [revoked], evolve(lease, revoked)
+        rearmed = _rearmed(lease, now, carried.value)
+        events.append(rearmed)
+        lease = evolve(lease, rearmed)
+        expires = carried
+    left = now.tick.until(expires)
+    if left is not None and left <= 0:
+        expired = _expired(lease, now)
+        events.append(expired)
+        lease = evolve(lease, expired)
+    return events, lease
+
+
+def _expired(lease: Lease, now: Now) -> LeaseExpired:
+    return LeaseExpired(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=REGISTRAR,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+    )
+
+
+def _revoked_by_reboot(lease: Lease, now: Now) -> LeaseRevoked:
+    return LeaseRevoked(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=REGISTRAR,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+        reason=REBOOT,
+    )
+
+
+def _rearmed(lease: Lease, now: Now, expires_value: int) -> LeaseRearmed:
+    return LeaseRearmed(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=REGISTRAR,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+        expires_tick=expires_value,
+    )

@@ -1,0 +1,52 @@
+"""What is answered when the answer is yes."""
+
+import msgspec
+
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.refusals import Refusal
+
+
+class Granted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The claim stands, for `expires_in_ns` from the moment of this answer."""
+
+    lease: Lease
+    expires_in_ns: int
+    repeated: bool = False
+    """This answers a retry; the lease is the one granted the first time."""
+    ended: bool = False
+    """The lease of the first time has ended since, so it must not be used."""
+
+
+class Renewal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One lease that has more time now."""
+
+    lease: Lease
+    expires_in_ns: int
+
+
+class Renewed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What became of each lease of a renewal, in the order asked; one refusal does not touch the others."""
+
+    outcomes: tuple[Renewal | Refusal, ...]
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The lease is over. `already`: it was before this command came, which therefore changed nothing."""
+
+    lease: Lease
+    already: bool = False
+
+
+class Released(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What became of each lease of a release, in the order asked."""
+
+    outcomes: tuple[Ended | Refusal, ...]
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The leases whose end was recorded just now."""
+
+    leases: tuple[Lease, ...]
+
+
+Answer = Granted | Renewed | Released | Ended | Swept

@@ -1,0 +1,88 @@
+"""What can be asked of the registrar.
+
+Every command that changes something carries a request id. A repeat of the same request (same tenant,
+holder, id and content) is recognised for an hour and answered from what happened the first time, so a
+caller whose reply was lost can simply ask again.
+"""
+
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from leasehold.kernel.lease import Mode, ReleaseReason
+
+REQUEST_MEMORY_NS = 3600 * 1_000_000_000
+
+_encoder = msgspec.json.Encoder()
+
+
+class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="command"):
+    not_content: ClassVar[dict[str, str]] = {"request_id": ""}
+    """Fields, blanked, that do not make a request another one; all other fields do."""
+
+    tenant: str = "default"
+    request_id: str
+
+    def request_key(self) -> str:
+        """Return the key under which the ledger remembers this request.
+
+        The id comes first, so that time-ordered ids keep the index compact; the digest makes the same id
+        with another holder or other content another request. Defaults are left out of it, so that a
+        release that adds a field still knows the requests of the one before.
+        """
+        content = _encoder.encode(replace(self, **self.not_content))
+        return f"{self.request_id}:{blake2b(content, digest_size=8).hexdigest()}"
+
+
+class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acquire"):
+    """Ask to own a resource. `lease_id` is the id the new lease gets if the claim is granted."""
+
+    not_content = {"request_id": "", "lease_id": ""}  # A retry may propose another lease id.
+
+    lease_id: str
+    resource: str
+    holder: str
+    ttl_ns: int
+    mode: Mode = Mode.EXCLUSIVE
+    adopt: bool = False
+    """Replace the holder's own live lease on the resource instead of refusing to hold it twice."""
+    max_renewals: int = -1
+    bound_to_boot: bool = True
+    metadata: dict[str, Any] = {}
+    config_version: str = ""
+    zone_version: str = ""
+
+
+class Renew(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
+    """Ask for more time on leases of one holder, each for `ttl_ns` from now, or for its own TTL again."""
+
+    lease_ids: tuple[str, ...]
+    holder: str
+    ttl_ns: int | None = None
+
+
+class Release(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="release"):
+    """Give leases of one holder back."""
+
+    lease_ids: tuple[str, ...]
+    holder: str
+    reason: ReleaseReason = ReleaseReason.VOLUNTARY
+
+
+class Revoke(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
+    """End a lease over its holder's head. History keeps who did it and why."""
+
+    lease_id: str
+    operator: str
+    reason: str
+
+
+class Sweep(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):
+    """Record the end of those of the named leases that time has already ended."""
+
+    lease_ids: tuple[str, ...]
+
+
+Command = Acquire | Renew | Release | Revoke | Sweep

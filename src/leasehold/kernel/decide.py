@@ -1,0 +1,33 @@
+"""The law: one command, the records it concerns, and the time; out come events and an answer, or a no.
+
+`decide` changes nothing itself and may be called again at any time. A refusal never carries events: who
+is refused has changed nothing. The rules themselves are in `granting`, `renewing` and `ending`.
+"""
+
+from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.ending import release, revoke, sweep
+from leasehold.kernel.granting import acquire
+from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.renewing import renew
+from leasehold.kernel.tick import Now
+from leasehold.kernel.view import View
+from leasehold.kernel.wellformed import check_command
+
+
+def decide(command: Command, view: View, now: Now) -> Decision | Refusal:
+    """Apply the law to one command. Raises `Missing` when the view lacks a record it needs."""
+    refusal = check_command(command)
+    if refusal is not None:
+        return refusal
+    match command:
+        case Acquire():
+            return acquire(command, view, now)
+        case Renew():
+            return renew(command, view, now)
+        case Release():
+            return release(command, view, now)
+        case Revoke():
+            return revoke(command, view, now)
+        case _:
+            return sweep(command, view, now)

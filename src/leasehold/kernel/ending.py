@@ -1,0 +1,105 @@
+"""Ending leases: released by the holder, revoked by an operator, swept when time has ended them.
+
+Terminal is terminal. A second release or revocation answers "already" and changes nothing. A lease whose
+time ran out before it was released or revoked is recorded as expired, because that is what happened.
+"""
+
+from collections.abc import Callable
+
+from leasehold.kernel.answers import Ended, Released, Swept
+from leasehold.kernel.commands import Release, Revoke, Sweep
+from leasehold.kernel.decision import Decision, about, age, not_found
+from leasehold.kernel.events import LeaseEvent, LeaseReleased, LeaseRevoked
+from leasehold.kernel.evolve import evolve
+from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.tick import Now
+from leasehold.kernel.view import View
+
+
+def release(command: Release, view: View, now: Now) -> Decision:
+    """Give leases back. Only their holder can; what has ended already stays as it ended."""
+    request = command.request_key()
+    events: list[LeaseEvent] = []
+    outcomes: dict[str, Ended | Refusal] = {}
+    for lease_id in dict.fromkeys(command.lease_ids):
+        lease = view.lease(lease_id)
+        if lease is None or lease.tenant != command.tenant:
+            outcomes[lease_id] = not_found(lease_id)
+        elif lease.holder != command.holder and not lease.is_terminal:
+            outcomes[lease_id] = about(RefusalCode.NOT_HOLDER, lease, now)
+        else:
+            ends, outcomes[lease_id] = _end(
+                lease, view, now, lambda one: released(one, now, command.reason, request)
+            )
+            events += ends
+    answer = Released(outcomes=tuple(outcomes[lease_id] for lease_id in command.lease_ids))
+    return Decision(events=events, answer=answer)
+
+
+def revoke(command: Revoke, view: View, now: Now) -> Decision | Refusal:
+    """End a lease over its holder's head, and keep who did it and why."""
+    lease = view.lease(command.lease_id)
+    if lease is None or lease.tenant != command.tenant:
+        return not_found(command.lease_id)
+    events, ended = _end(lease, view, now, lambda one: _revoked(one, command, now))
+    return Decision(events=events, answer=ended)
+
+
+def sweep(command: Sweep, view: View, now: Now) -> Decision:
+    """Record what time has done to the named leases; those it has done nothing to are left alone."""
+    events: list[LeaseEvent] = []
+    swept: list[Lease] = []
+    for lease_id in dict.fromkeys(command.lease_ids):
+        lease = view.lease(lease_id)
+        if lease is None or lease.is_terminal:
+            continue
+        aged, lease_now = age(lease, view, now)
+        events += aged
+        if lease_now.is_terminal:
+            swept.append(lease_now)
+    return Decision(events=events, answer=Swept(leases=tuple(swept)))
+
+
+def released(lease: Lease, now: Now, reason: ReleaseReason, request: str | None = None) -> LeaseReleased:
+    """Return the event of a holder giving its lease back."""
+    return LeaseReleased(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=lease.holder,
+        request=request,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+        reason=reason,
+    )
+
+
+def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked:
+    return LeaseRevoked(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=command.operator,
+        request=command.request_key(),
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+        reason=command.reason,
+    )
+
+
+def _end(
+    lease: Lease, view: View, now: Now, event_for: Callable[[Lease], LeaseReleased | LeaseRevoked]
+) -> tuple[list[LeaseEvent], Ended]:
+    """End a lease with the event that `event_for` makes, unless it is over already."""
+    if lease.is_terminal:
+        return [], Ended(lease=lease, already=True)
+    events, lease = age(lease, view, now)
+    if lease.is_terminal:
+        return events, Ended(lease=lease, already=True)
+    ending = event_for(lease)
+    return [*events, ending], Ended(lease=evolve(lease, ending))

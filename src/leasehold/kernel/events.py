@@ -1,0 +1,156 @@
+"""What can happen. Events are the only truth; every table is a projection of them.
+
+An event is written once and kept for ever, so its fields only ever grow. `schema` is the version of the
+event's shape; decoding accepts every version that was ever written.
+"""
+
+from typing import Any
+
+import msgspec
+
+from leasehold.kernel.lease import Mode, ReleaseReason, Token
+from leasehold.kernel.tick import Tick
+
+SCHEMA = 1
+"""The newest shape of events that this version writes, and reads."""
+
+REGISTRAR = "registrar"
+"""The actor of everything that nobody asked for: expiry, reboots, new epochs."""
+
+REBOOT = "reboot"
+"""The reason given when a lease ends because its holder cannot have survived a restart."""
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+    tick: Tick
+    at_ns: int
+    """Wall time, for people and audit only."""
+    actor: str
+    request: str | None = None
+    """The key of the request that caused this, so that a retry finds it."""
+    schema: int = SCHEMA
+
+    @property
+    def type(self) -> str:
+        """Return the event's name as the ledger spells it."""
+        return str(self.__struct_config__.tag)
+
+
+class _LeaseEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
+    tenant: str = "default"
+    lease_id: str
+    resource: str
+    holder: str
+    token: Token
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the leases this event changes."""
+        return (self.lease_id,)
+
+
+class LeaseIssued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.issued"):
+    """A claim was granted."""
+
+    mode: Mode = Mode.EXCLUSIVE
+    ttl_ns: int
+    max_renewals: int = -1
+    adopted_from: str | None = None
+    bound_to_boot: bool = True
+    signature: bytes = b""
+    metadata: dict[str, Any] = {}
+    config_version: str = ""
+    zone_version: str = ""
+
+
+class LeaseRenewed(_Event, frozen=True, kw_only=True, omit_defaults=True, tag="lease.renewed"):
+    """Leases of one holder got more time: one entry for the whole batch, because renewals are the flood."""
+
+    tenant: str = "default"
+    holder: str
+    renewals: dict[str, int]
+    """Lease id to the tick value at which it expires now, on the clock of `tick`."""
+    resource: str | None = None
+    """The resource and token, when just one lease was renewed."""
+    token: Token | None = None
+
+    @property
+    def lease_id(self) -> str | None:
+        """Return the lease, when there is just one."""
+        return next(iter(self.renewals)) if len(self.renewals) == 1 else None
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the leases this event changes."""
+        return tuple(self.renewals)
+
+
+class LeaseReleased(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.released"):
+    """A holder gave its lease back."""
+
+    reason: ReleaseReason
+
+
+class LeaseExpired(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.expired"):
+    """Somebody noticed that a lease's time was over."""
+
+
+class LeaseRevoked(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.revoked"):
+    """`actor` ended a lease over its holder's head."""
+
+    reason: str
+
+
+class LeaseRearmed(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.rearmed"):
+    """A lease from an earlier era of the clock was given what it had left, on the clock of now."""
+
+    expires_tick: int
+
+
+class _StoreEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
+    epoch: int
+    boot_id: str
+    identity: str
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the leases this event changes: none."""
+        return ()
+
+
+class StoreOpened(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.opened"):
+    """The store's first event: the first epoch and the first era begin."""
+
+
+class EpochRaised(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.epoch_raised"):
+    """The store may have forgotten grants, or its clock restarted: no token from before can come again."""
+
+    reason: str
+
+
+LeaseEvent = LeaseIssued | LeaseRenewed | LeaseReleased | LeaseExpired | LeaseRevoked | LeaseRearmed
+StoreEvent = StoreOpened | EpochRaised
+Event = LeaseEvent | StoreEvent
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+class DecodeError(ValueError):
+    """A ledger entry is not an event this version understands."""
+
+
+def encode_event(event: Event) -> bytes:
+    """Return the event as the ledger keeps it. The same event always gives the same bytes."""
+    return _encoder.encode(event)
+
+
+def decode_event(body: bytes | str) -> Event:
+    """Return the event that `body` holds; raise DecodeError for anything else."""
+    try:
+        event = _decoder.decode(body)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(str(error)) from error
+    if event.schema > SCHEMA:
+        raise DecodeError(f"{event.type} has schema {event.schema}, and {SCHEMA} is the newest known here")
+    return event

@@ -1,0 +1,140 @@
+"""What one event does to one lease.
+
+`evolve` is the only place where a lease changes. Stores, replays and checks all go through it, so a
+history has exactly one meaning. It refuses an event that the law could not have produced: such an event
+means a damaged ledger or a defect, never a caller's mistake.
+"""
+
+from msgspec.structs import replace
+
+from leasehold.kernel.events import (
+    LeaseEvent,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseRearmed,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
+)
+from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.tick import Tick
+
+
+class IllegalTransition(ValueError):
+    """A ledger says that something happened to a lease which the law does not allow."""
+
+
+def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
+    """Return the lease after `event`."""
+    if isinstance(event, LeaseIssued):
+        return _issue(lease, event)
+    if lease is None:
+        raise IllegalTransition(f"{event.type} for a lease that was never issued")
+    if lease.state is not LeaseState.ACTIVE:
+        raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
+    if event.holder != lease.holder or event.tenant != lease.tenant:
+        raise IllegalTransition(f"{event.type} of {event.holder} for a lease of {lease.holder}")
+    match event:
+        case LeaseRenewed():
+            return _renew(lease, event)
+        case LeaseReleased(reason=reason):
+            return _end(lease, event, LeaseState.RELEASED, release_reason=reason)
+        case LeaseExpired():
+            return _expire(lease, event)
+        case LeaseRevoked(reason=text):
+            return _end(lease, event, LeaseState.REVOKED, end_reason=text)
+        case _:
+            return _rearm(lease, event)
+
+
+def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
+    if lease is not None:
+        raise IllegalTransition(f"lease {event.lease_id} was issued twice")
+    return Lease(
+        lease_id=event.lease_id,
+        tenant=event.tenant,
+        resource=event.resource,
+        holder=event.holder,
+        token=event.token,
+        mode=event.mode,
+        ttl_ns=event.ttl_ns,
+        issued_tick=event.tick,
+        expires_tick=event.tick.after(event.ttl_ns),
+        issued_at_ns=event.at_ns,
+        expires_at_ns=event.at_ns + event.ttl_ns,
+        max_renewals=event.max_renewals,
+        adopted_from=event.adopted_from,
+        bound_to_boot=event.bound_to_boot,
+        signature=event.signature,
+        metadata=event.metadata,
+        config_version=event.config_version,
+        zone_version=event.zone_version,
+    )
+
+
+def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
+    expires_value = event.renewals.get(lease.lease_id)
+    if expires_value is None:
+        raise IllegalTransition(f"a renewal does not name lease {lease.lease_id}")
+    expires = lease.expires_tick
+    if expires is None or not expires.comparable(event.tick):
+        raise IllegalTransition(f"lease {lease.lease_id} was renewed on another clock")
+    if expires.value <= event.tick.value:
+        raise IllegalTransition(f"lease {lease.lease_id} was renewed after it had expired")
+    if expires_value < expires.value:
+        raise IllegalTransition(f"lease {lease.lease_id} was renewed to an earlier time")
+    if 0 <= lease.max_renewals <= lease.renewal_count:
+        raise IllegalTransition(f"lease {lease.lease_id} was renewed more often than it may be")
+    ttl_ns = expires_value - event.tick.value
+    return replace(
+        lease,
+        ttl_ns=ttl_ns,
+        expires_tick=Tick(value=expires_value, era=expires.era, rate=expires.rate),
+        expires_at_ns=event.at_ns + ttl_ns,
+        renewal_count=lease.renewal_count + 1,
+        last_renewed_at_ns=event.at_ns,
+        version=lease.version + 1,
+    )
+
+
+def _end(
+    lease: Lease,
+    event: LeaseReleased | LeaseRevoked,
+    state: LeaseState,
+    **why: object,
+) -> Lease:
+    return replace(
+        lease,
+        state=state,
+        terminated_at_ns=event.at_ns,
+        ended_by=event.actor,
+        version=lease.version + 1,
+        **why,
+    )
+
+
+def _expire(lease: Lease, event: LeaseExpired) -> Lease:
+    """End at the lease's own expiry, not at what the event claims: a late notice must not evade pruning."""
+    left = None if lease.expires_tick is None else event.tick.until(lease.expires_tick)
+    if left is None or left > 0:
+        raise IllegalTransition(f"lease {lease.lease_id} was expired too early")
+    return replace(
+        lease,
+        state=LeaseState.EXPIRED,
+        terminated_at_ns=lease.expires_at_ns,
+        ended_by=event.actor,
+        version=lease.version + 1,
+    )
+
+
+def _rearm(lease: Lease, event: LeaseRearmed) -> Lease:
+    expires = lease.expires_tick
+    if expires is None or expires.rate != event.tick.rate or expires.era >= event.tick.era:
+        raise IllegalTransition(f"lease {lease.lease_id} was rearmed, but not for a later era")
+    return replace(
+        lease,
+        issued_tick=None,
+        expires_tick=Tick(value=event.expires_tick, era=event.tick.era, rate=event.tick.rate),
+        expires_at_ns=event.at_ns + max(0, event.expires_tick - event.tick.value),
+        version=lease.version + 1,
+    )

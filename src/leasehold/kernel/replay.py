@@ -1,0 +1,37 @@
+"""A history folded into the state it describes."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from leasehold.kernel.authority import Authority, Era, evolve_authority
+from leasehold.kernel.events import EpochRaised, Event, StoreOpened
+from leasehold.kernel.evolve import evolve
+from leasehold.kernel.lease import Lease
+
+
+class State(msgspec.Struct, kw_only=True):
+    """Everything the ledger says: every lease, and the registrar's own record."""
+
+    leases: dict[str, Lease] = msgspec.field(default_factory=dict)
+    authority: Authority | None = None
+    eras: dict[int, Era] = msgspec.field(default_factory=dict)
+
+    def apply(self, event: Event) -> None:
+        """Fold one event in; raise IllegalTransition if the law could not have produced it."""
+        if isinstance(event, StoreOpened | EpochRaised):
+            if self.authority is not None and self.authority.era != event.tick.era:
+                ended = self.authority.ended_era()
+                self.eras[ended.number] = ended
+        else:
+            for lease_id in event.lease_ids:
+                self.leases[lease_id] = evolve(self.leases.get(lease_id), event)
+        self.authority = evolve_authority(self.authority, event)
+
+
+def replay(events: Iterable[Event]) -> State:
+    """Return the state that a whole history leads to."""
+    state = State()
+    for event in events:
+        state.apply(event)
+    return state

@@ -1,0 +1,216 @@
+"""The records a decision looks at.
+
+The engine loads records into a view; `decide` reads them; `apply` folds the events of a decision back in,
+so that the next command of the same batch sees them. A decision that needs a record nobody loaded raises
+`Missing`, which says what to load; deciding again is free, because deciding changes nothing.
+
+Records may be loaded before or after events were applied: what a store still says about a lease that an
+event has changed here does not count.
+"""
+
+from collections import Counter, defaultdict
+
+import msgspec
+
+from leasehold.kernel.authority import Authority, Era, evolve_authority
+from leasehold.kernel.commands import Acquire, Command, Renew, Revoke
+from leasehold.kernel.events import EpochRaised, Event, StoreOpened
+from leasehold.kernel.evolve import evolve
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.limits import Quotas
+from leasehold.kernel.wellformed import check_command
+
+ResourceKey = tuple[str, str]
+"""Tenant and resource."""
+HolderKey = tuple[str, str]
+"""Tenant and holder."""
+
+
+class Keys(msgspec.Struct, kw_only=True):
+    """Names of records: what to read before deciding."""
+
+    leases: set[str] = msgspec.field(default_factory=set)
+    resources: set[ResourceKey] = msgspec.field(default_factory=set)
+    requests: set[str] = msgspec.field(default_factory=set)
+    holders: set[HolderKey] = msgspec.field(default_factory=set)
+    """Holders, and tenants, whose unended leases are to be counted."""
+    tenants: set[str] = msgspec.field(default_factory=set)
+    eras: set[int] = msgspec.field(default_factory=set)
+
+
+class Records(msgspec.Struct, kw_only=True):
+    """What a store found for `Keys`. A name that was asked for and is not here has no record."""
+
+    leases: list[Lease] = msgspec.field(default_factory=list)
+    """Every lease asked for by id, and every unended lease on a resource that was asked for."""
+    requests: dict[str, Event] = msgspec.field(default_factory=dict)
+    holders: dict[HolderKey, int] = msgspec.field(default_factory=dict)
+    tenants: dict[str, int] = msgspec.field(default_factory=dict)
+    eras: dict[int, Era] = msgspec.field(default_factory=dict)
+
+
+class Missing(LookupError):
+    """A decision needs records that are not in the view."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__(keys)
+        self.keys = keys
+
+
+def keys_of(command: Command, quotas: Quotas) -> Keys:
+    """Return what a command is sure to need, so that a whole batch can be read at once.
+
+    A malformed command needs nothing: it is refused unread. An ending needs no memory of requests: who ends
+    a lease twice finds it ended.
+    """
+    keys = Keys()
+    if check_command(command) is not None:
+        return keys
+    match command:
+        case Acquire():
+            keys.leases.add(command.lease_id)
+            keys.resources.add((command.tenant, command.resource))
+            keys.requests.add(command.request_key())
+            if quotas.leases_per_holder is not None:
+                keys.holders.add((command.tenant, command.holder))
+            if quotas.leases_per_tenant is not None:
+                keys.tenants.add(command.tenant)
+        case Renew():
+            keys.leases.update(command.lease_ids)
+            keys.requests.add(command.request_key())
+        case Revoke():
+            keys.leases.add(command.lease_id)
+        case _:
+            keys.leases.update(command.lease_ids)
+    return keys
+
+
+class View:
+    """A working copy of some records, and of the registrar's own."""
+
+    def __init__(self, authority: Authority | None, quotas: Quotas | None = None) -> None:
+        self._authority = authority
+        self.quotas = quotas or Quotas()
+        self.eras: dict[int, Era] = {}
+        self.changed: dict[str, Lease] = {}
+        """Leases that events have changed since they were loaded."""
+        self.created: dict[str, None] = {}
+        """Those of the changed leases that did not exist before, in the order of their grants."""
+        self.ended_eras: list[Era] = []
+        self._leases: dict[str, Lease | None] = {}
+        self._unended: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
+        self._resources_asked: set[ResourceKey] = set()
+        self._requests: dict[str, Event | None] = {}
+        self._holders: dict[HolderKey, int] = {}
+        self._holder_changes: Counter[HolderKey] = Counter()
+        self._tenants: dict[str, int] = {}
+        self._tenant_changes: Counter[str] = Counter()
+        self._eras_asked: set[int] = set()
+
+    @property
+    def authority(self) -> Authority:
+        """Return the registrar's record; there is one from the store's first event on."""
+        if self._authority is None:
+            raise ValueError("the store has not been opened yet")
+        return self._authority
+
+    def load(self, keys: Keys, records: Records) -> None:
+        """Take in what a store found for `keys`; what events have changed here already stays as it is."""
+        for lease_id in keys.leases:
+            self._leases.setdefault(lease_id, None)
+        for lease in records.leases:
+            if self._leases.get(lease.lease_id) is None:
+                self._file(lease)
+        self._resources_asked |= keys.resources
+        for request in keys.requests:
+            self._requests.setdefault(request, records.requests.get(request))
+        for holder in keys.holders:
+            self._holders.setdefault(holder, records.holders.get(holder, 0))
+        for tenant in keys.tenants:
+            self._tenants.setdefault(tenant, records.tenants.get(tenant, 0))
+        self._eras_asked |= keys.eras
+        self.eras.update(records.eras)
+
+    def lease(self, lease_id: str) -> Lease | None:
+        """Return a lease by its id, or None if there is none."""
+        try:
+            return self._leases[lease_id]
+        except KeyError:
+            raise Missing(Keys(leases={lease_id})) from None
+
+    def unended_on(self, tenant: str, resource: str) -> list[Lease]:
+        """Return every lease on a resource that has not been recorded as ended, in order of token."""
+        if (tenant, resource) not in self._resources_asked:
+            raise Missing(Keys(resources={(tenant, resource)}))
+        here = self._unended.get((tenant, resource), {})
+        return sorted(here.values(), key=lambda lease: lease.token)
+
+    def remembered(self, request: str) -> Event | None:
+        """Return the event that a request with this key caused, or None."""
+        try:
+            return self._requests[request]
+        except KeyError:
+            raise Missing(Keys(requests={request})) from None
+
+    def count_of_holder(self, tenant: str, holder: str) -> int:
+        """Return how many unended leases a holder has."""
+        try:
+            return self._holders[(tenant, holder)] + self._holder_changes[(tenant, holder)]
+        except KeyError:
+            raise Missing(Keys(holders={(tenant, holder)})) from None
+
+    def count_of_tenant(self, tenant: str) -> int:
+        """Return how many unended leases a tenant has."""
+        try:
+            return self._tenants[tenant] + self._tenant_changes[tenant]
+        except KeyError:
+            raise Missing(Keys(tenants={tenant})) from None
+
+    def eras_for(self, lease: Lease) -> dict[int, Era]:
+        """Return the ended eras that a lease has lived through."""
+        expires = lease.expires_tick
+        if expires is None or expires.era >= self.authority.era:
+            return self.eras
+        needed = set(range(expires.era, self.authority.era)) - self._eras_asked - set(self.eras)
+        if needed:
+            raise Missing(Keys(eras=needed))
+        return self.eras
+
+    def apply(self, event: Event) -> None:
+        """Fold an event into the view."""
+        if isinstance(event, StoreOpened | EpochRaised):
+            self._apply_to_store(event)
+            return
+        self._authority = evolve_authority(self._authority, event)
+        for lease_id in event.lease_ids:
+            before = self._leases.get(lease_id)
+            after = evolve(before, event)
+            self._file(after)
+            self.changed[lease_id] = after
+            if before is None:
+                self.created[lease_id] = None
+            self._recount(before, after)
+        if event.request is not None:
+            self._requests[event.request] = event
+
+    def _apply_to_store(self, event: StoreOpened | EpochRaised) -> None:
+        if self._authority is not None and self._authority.era != event.tick.era:
+            ended = self._authority.ended_era()
+            self.ended_eras.append(ended)
+            self.eras[ended.number] = ended
+        self._authority = evolve_authority(self._authority, event)
+
+    def _file(self, lease: Lease) -> None:
+        """Keep a lease where both its id and its resource lead to it."""
+        self._leases[lease.lease_id] = lease
+        here = self._unended[(lease.tenant, lease.resource)]
+        if lease.is_terminal:
+            here.pop(lease.lease_id, None)
+        else:
+            here[lease.lease_id] = lease
+
+    def _recount(self, before: Lease | None, after: Lease) -> None:
+        """Keep apart what events change in the counts: a store that is asked later does not know of it."""
+        change = int(not after.is_terminal) - int(before is not None and not before.is_terminal)
+        self._holder_changes[(after.tenant, after.holder)] += change
+        self._tenant_changes[after.tenant] += change

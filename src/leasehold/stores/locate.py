@@ -1,0 +1,82 @@
+"""Which store a program means when it does not say.
+
+In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.url`; the nearest folder
+`.leasehold` from here upwards; a new one, at the top of the git work tree or else right here.
+"""
+
+import os
+import subprocess
+from pathlib import Path
+
+from leasehold.engine.port import Store
+from leasehold.errors import InvalidInput
+from leasehold.stores.memory import MemoryStore
+
+FOLDER = ".leasehold"
+FILE = "leases.db"
+ENVIRONMENT = "LEASEHOLD_URL"
+
+
+def locate(url: str | None = None, start: Path | None = None) -> str:
+    """Return the address of the store to use."""
+    here = (start or Path.cwd()).absolute()
+    configured = url or os.environ.get(ENVIRONMENT) or _git_setting(here)
+    if configured:
+        return configured
+    for folder in (here, *here.parents):
+        if (folder / FOLDER / FILE).exists():
+            return f"sqlite:///{folder / FOLDER / FILE}"
+    return f"sqlite:///{(_work_tree(here) or here) / FOLDER / FILE}"
+
+
+def open_store(
+    url: str | None = None, *, durability: str = "full", group: bool = False, create: bool = True
+) -> Store:
+    """Open the store that `url` names, or the one that `locate` finds."""
+    address = locate(url)
+    scheme, separator, rest = address.partition(":")
+    if scheme == "memory" and separator and not rest.strip("/"):
+        return MemoryStore()
+    if separator and scheme == "sqlite":
+        path = Path(rest.removeprefix("//").removeprefix("/"))
+    elif separator and rest.startswith("//"):
+        raise InvalidInput(
+            f"{address!r} is no address of a store; use sqlite:///path/to/leases.db or memory:", field="url"
+        )
+    else:
+        path = Path(address)
+    from leasehold.stores.sqlite import SqliteStore  # loading SQLite takes time that others need not pay
+
+    if create and path.parent.name == FOLDER:
+        _hide_from_git(path.parent, group=group)
+    return SqliteStore(path, durability=durability, group=group, create=create)
+
+
+def _work_tree(here: Path) -> Path | None:
+    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+
+
+def _git_setting(here: Path) -> str | None:
+    if _work_tree(here) is None:
+        return None
+    try:
+        found = subprocess.run(
+            ["git", "config", "--get", "leasehold.url"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):  # a work tree without a usable git has no settings
+        return None
+    return found.stdout.strip() or None
+
+
+def _hide_from_git(folder: Path, *, group: bool) -> None:
+    """Keep a store that lives in a work tree out of its commits."""
+    if folder.exists():
+        return
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    folder.chmod(0o2770 if group else 0o700)
+    (folder / ".gitignore").write_text("*\n")

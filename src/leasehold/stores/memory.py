@@ -1,0 +1,209 @@
+"""A store in memory, for one process.
+
+Everything the port promises holds between the threads of a process, except durability: the store is gone
+with the process.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from leasehold.engine.clock import Clock, SystemClock
+from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery, WouldBlock
+from leasehold.errors import StoreRejected
+from leasehold.kernel.authority import Authority, ClockReading, Era
+from leasehold.kernel.chain import Entry
+from leasehold.kernel.events import Event
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.tick import Tick
+from leasehold.kernel.view import Keys, Records
+
+
+class MemoryStore:
+    """Records and the ledger in dictionaries, behind one lock."""
+
+    def __init__(self, clock: Clock | None = None, identity: str = "memory:1") -> None:
+        self.clock = clock or SystemClock()
+        self.identity = identity
+        self._turn = threading.Lock()
+        self._grown = threading.Condition()
+        self.tables = MemoryTables()
+
+    @property
+    def url(self) -> str:
+        """Return the address of a store in memory; every one that is opened is a new one."""
+        return "memory:"
+
+    @contextmanager
+    def write(self, *, blocking: bool = True, durable: bool = False) -> Iterator["MemoryTransaction"]:
+        """Open a transaction; leaving the block without a commit changes nothing."""
+        del durable  # Nothing here outlives the process, whatever one asks for.
+        if not self._turn.acquire(blocking=blocking):
+            raise WouldBlock
+        try:
+            before = len(self.tables.entries)
+            yield MemoryTransaction(self.tables, self.reading)
+        finally:
+            self._turn.release()
+        if len(self.tables.entries) > before:
+            with self._grown:
+                self._grown.notify_all()
+
+    @contextmanager
+    def snapshot(self) -> Iterator["MemorySnapshot"]:
+        """Open a consistent read. Writers wait for it: in memory that is shorter than copying."""
+        with self._turn:
+            yield MemorySnapshot(self.tables, self.reading)
+
+    def reading(self) -> ClockReading:
+        """Read the authority clock."""
+        return ClockReading(
+            tick_value=self.clock.tick_ns(),
+            wall_ns=self.clock.wall_ns(),
+            boot_id=self.clock.boot_id(),
+            identity=self.identity,
+        )
+
+    def wait(self, position: int, timeout: float) -> bool:
+        """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
+        with self._grown:
+            return self._grown.wait_for(lambda: len(self.tables.entries) > position, timeout)
+
+    def blocker(self) -> int | None:
+        """Return None: only threads of this process can be in the way."""
+        return None
+
+    def close(self) -> None:
+        """Do nothing: the memory goes when the last reference does."""
+
+
+class MemoryTables:
+    """What the store keeps: the ledger, the records, and the indexes it is asked by."""
+
+    def __init__(self) -> None:
+        self.authority: Authority | None = None
+        self.eras: dict[int, Era] = {}
+        self.entries: list[Entry] = []
+        self.leases: dict[str, Lease] = {}
+        self.standing: dict[tuple[str, str], dict[str, None]] = {}
+        self.requests: dict[str, Event] = {}
+
+    def put(self, lease: Lease) -> None:
+        """Keep a lease, and the index of unended leases in step."""
+        self.leases[lease.lease_id] = lease
+        here = self.standing.setdefault((lease.tenant, lease.resource), {})
+        if lease.is_terminal:
+            here.pop(lease.lease_id, None)
+        else:
+            here[lease.lease_id] = None
+        if not here:
+            del self.standing[(lease.tenant, lease.resource)]
+
+
+class MemorySnapshot:
+    """One consistent look at the tables."""
+
+    def __init__(self, tables: MemoryTables, reading: Callable[[], ClockReading]) -> None:
+        self._tables = tables
+        self.reading = reading
+
+    @property
+    def authority(self) -> Authority | None:
+        """Return the registrar's record."""
+        return self._tables.authority
+
+    @property
+    def head(self) -> Head:
+        """Return where the ledger ends."""
+        entries = self._tables.entries
+        return Head(position=entries[-1].position, hash=entries[-1].hash) if entries else Head()
+
+    def read(self, keys: Keys) -> Records:
+        """Return the records that exist for `keys`."""
+        tables = self._tables
+        wanted = dict.fromkeys(keys.leases)
+        for resource in keys.resources:
+            wanted |= tables.standing.get(resource, {})
+        events = {key: tables.requests[key] for key in keys.requests if key in tables.requests}
+        wanted |= dict.fromkeys(lease_id for event in events.values() for lease_id in event.lease_ids)
+        return Records(
+            leases=[tables.leases[lease_id] for lease_id in wanted if lease_id in tables.leases],
+            requests=events,
+            holders={key: self._count(tenant=key[0], holder=key[1]) for key in keys.holders},
+            tenants={tenant: self._count(tenant=tenant, holder=None) for tenant in keys.tenants},
+            eras={number: tables.eras[number] for number in keys.eras if number in tables.eras},
+        )
+
+    def _count(self, tenant: str, holder: str | None) -> int:
+        return sum(
+            lease.tenant == tenant and holder in (None, lease.holder) and not lease.is_terminal
+            for lease in self._tables.leases.values()
+        )
+
+    def leases(self, query: LeaseQuery) -> list[Lease]:
+        """Return the leases that a query asks for, in the order of their ids."""
+        found = [lease for lease in self._tables.leases.values() if _lease_matches(lease, query)]
+        return sorted(found, key=lambda lease: lease.lease_id)[: query.limit]
+
+    def entries(self, query: EntryQuery) -> list[Entry]:
+        """Return the ledger entries that a query asks for."""
+        found: list[Entry] = []
+        for entry in self._tables.entries[query.after :]:
+            if len(found) == query.limit:
+                break
+            if entry_matches(entry, query):
+                found.append(entry)
+        return found
+
+
+class MemoryTransaction(MemorySnapshot):
+    """The only writer while it lasts."""
+
+    def lapsed(self, now: Tick, limit: int) -> list[str]:
+        """Return standing leases that time may have ended, the longest overdue first."""
+        overdue = [
+            (lease.expires_tick.era, lease.expires_tick.value, lease_id)
+            for here in self._tables.standing.values()
+            for lease_id in here
+            if (lease := self._tables.leases[lease_id]).expires_tick is not None
+            and (lease.expires_tick.era, lease.expires_tick.value) <= (now.era, now.value)
+        ]
+        return [lease_id for _, _, lease_id in sorted(overdue)[:limit]]
+
+    def commit(self, batch: Batch) -> None:
+        """Take the whole batch in."""
+        tables = self._tables
+        if any(lease.lease_id in tables.leases for lease in batch.created):
+            raise StoreRejected("a lease with this id exists already; propose another")
+        tables.entries.extend(batch.entries)
+        for lease in (*batch.changed, *batch.created):
+            tables.put(lease)
+        for era in batch.ended_eras:
+            tables.eras[era.number] = era
+        for entry in batch.entries:
+            if entry.event.request is not None:
+                tables.requests[entry.event.request] = entry.event
+        tables.authority = batch.authority
+
+
+def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:
+    return (
+        lease.tenant == query.tenant
+        and query.resource in (None, lease.resource)
+        and (query.resource_prefix is None or lease.resource.startswith(query.resource_prefix))
+        and query.holder in (None, lease.holder)
+        and (not query.states or lease.state in query.states)
+        and (query.after is None or lease.lease_id > query.after)
+    )
+
+
+def entry_matches(entry: Entry, query: EntryQuery) -> bool:
+    """Say whether an entry is among those that a query asks for, wherever it stands."""
+    event = entry.event
+    return (
+        query.tenant in (None, getattr(event, "tenant", None))
+        and (query.lease_id is None or query.lease_id in event.lease_ids)
+        and query.resource in (None, getattr(event, "resource", None))
+        and query.holder in (None, getattr(event, "holder", None))
+        and (not query.types or event.type in query.types)
+    )

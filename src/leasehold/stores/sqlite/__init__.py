@@ -1,0 +1,17 @@
+"""A store in one SQLite file, for many processes of one machine and no daemon.
+
+- ``store``        transactions, snapshots, waiting, fork safety
+- ``reading``      the questions a snapshot can be asked
+- ``writing``      how a batch becomes rows
+- ``rows``         how records are spelled as rows
+- ``write_queue``  who writes next
+- ``connection``   opening the file; which SQLite is good enough
+- ``files``        modes, identity, network file systems
+- ``failures``     what SQLite's errors mean to us
+- ``backup``       copies that can be restored without repeating a token
+- ``migrations``   the schema, in numbered steps
+"""
+
+from leasehold.stores.sqlite.store import SqliteStore
+
+__all__ = ["SqliteStore"]

@@ -1,0 +1,61 @@
+"""Opening a SQLite file the way a store needs it.
+
+SQLite 3.7.0 to 3.51.2 can lose a commit without a word when a write meets a checkpoint (the WAL-reset
+bug), so such a library is refused outright.
+"""
+
+from pathlib import Path
+
+import apsw
+
+from leasehold.errors import StoreUnusable
+from leasehold.stores.sqlite.failures import translated
+
+APPLICATION_ID = 0x4C454153
+"""The four letters that mark a SQLite file as ours."""
+
+_FIRST_AFFECTED = (3, 7, 0)
+_FIRST_SOUND = (3, 51, 3)
+_FOREIGN_LOCK_PATIENCE_MS = 5_000
+"""How long to wait for a program that does not queue like we do, such as a SQL shell."""
+
+_CHECKPOINT_PAGES = 4_000
+"""How far the log may grow (times the page size) before a commit moves it into the file."""
+
+DURABILITIES = {"full": "FULL", "fast": "NORMAL"}
+
+
+def refuse_affected_library(version: str | None = None) -> None:
+    """Raise StoreUnusable if the SQLite library could lose commits."""
+    version = version or apsw.sqlite_lib_version()
+    numbers = tuple(int(part) for part in version.split("."))
+    if _FIRST_AFFECTED <= numbers < _FIRST_SOUND:
+        raise StoreUnusable(
+            f"SQLite {version} can lose commits (the WAL-reset bug, fixed in 3.51.3); "
+            "upgrade with: pip install --upgrade apsw"
+        )
+
+
+def open_connection(path: Path, *, durability: str, vfs: str | None = None) -> apsw.Connection:
+    """Open an existing file for reading and writing, and refuse one that is not ours."""
+    refuse_affected_library()
+    with translated(str(path)):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        try:
+            connection.set_busy_timeout(_FOREIGN_LOCK_PATIENCE_MS)
+            _refuse_foreign(connection, path)
+            connection.pragma("synchronous", DURABILITIES[durability])
+            connection.pragma("foreign_keys", True)
+            connection.pragma("cache_size", -32_000)
+            connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
+    if connection.pragma("application_id") == APPLICATION_ID:
+        return
+    if connection.execute("SELECT count(*) FROM sqlite_schema").get:
+        raise StoreUnusable(f"{path} is a SQLite file of another program; name another file", path=str(path))

@@ -1,0 +1,61 @@
+"""What SQLite's errors mean to us.
+
+An error before the commit has changed nothing. An I/O error during the commit leaves the outcome unknown:
+the bytes may have reached the disk and come back to light when the file is next recovered.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from leasehold.errors import (
+    StoreBusy,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+    StoreRejected,
+    StoreUnusable,
+)
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Raise SQLite's errors as ours, with what to do about them."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise store_error(error, path) from error
+
+
+def store_error(error: apsw.Error, path: str) -> StoreError:
+    """Return our error for one of SQLite's."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(
+                f"another program keeps {path} locked; `leasehold doctor` says which. Nothing was changed",
+                path=path,
+            )
+        case apsw.FullError():
+            return StoreFull(f"no space left for {path}; free some and try again", path=path)
+        case apsw.ConstraintError():
+            return StoreRejected(f"{path} does not allow this change: {error}", path=path)
+        case apsw.ReadOnlyError():
+            return StoreUnusable(f"{path} is read-only; make it writable for this user", path=path)
+        case apsw.CantOpenError():
+            return StoreUnusable(
+                f"{path} cannot be opened; check that the folder exists and is writable for this user",
+                path=path,
+            )
+        case apsw.NotADBError():
+            return StoreUnusable(f"{path} is not a leasehold store; name another file", path=path)
+        case apsw.CorruptError():
+            return StoreUnusable(
+                f"{path} is damaged ({error}); restore a backup with `leasehold restore`", path=path
+            )
+        case _:
+            return StoreFailed(
+                f"reading or writing {path} failed ({error}); whether the change was made is unknown: "
+                "try again with the same request id",
+                path=path,
+            )

@@ -1,0 +1,149 @@
+"""The questions a snapshot of a SQLite store can be asked.
+
+Inside one transaction all answers belong to the same moment. Every statement reads through an index, or
+says that it does not.
+"""
+
+from collections.abc import Callable, Sequence
+
+import apsw
+import msgspec
+
+from leasehold.engine.port import EntryQuery, Head, LeaseQuery
+from leasehold.kernel.authority import Authority, ClockReading
+from leasehold.kernel.chain import Entry, entry_of
+from leasehold.kernel.events import decode_event
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.view import Keys, Records
+from leasehold.stores.sqlite.rows import AUTHORITY_COLUMNS, LEASE_COLUMNS, Row, authority_of, era_of, lease_of
+
+_AUTHORITY = f"SELECT {AUTHORITY_COLUMNS} FROM authority"
+_LEASE = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id = ?"
+_LEASES = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id IN (SELECT value FROM json_each(?))"
+# Two halves, because each mode has a partial index of its own and every lease is in just one of them.
+_STANDING = (
+    f"SELECT {LEASE_COLUMNS} FROM leases "
+    "WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'exclusive' "
+    f"UNION ALL SELECT {LEASE_COLUMNS} FROM leases "
+    "WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'shared'"
+)
+# In order of position, because that is how the index keeps equal requests; sorting would cost more.
+_REQUEST = "SELECT body FROM events WHERE request = ?"
+_COUNT_OF_HOLDER = "SELECT count(*) FROM leases WHERE tenant = ? AND holder = ? AND status = 'active'"
+# Walks all standing leases of the tenant; asked only where a quota is set.
+_COUNT_OF_TENANT = "SELECT count(*) FROM leases WHERE tenant = ? AND status = 'active'"
+_ERA = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras WHERE number = ?"
+
+_FEW = 4
+"""Up to so many leases, one lookup each is quicker than one query for all."""
+
+
+class SqliteSnapshot:
+    """One consistent look at the file; the connection is inside a transaction for as long as it lasts."""
+
+    def __init__(self, connection: apsw.Connection, reading: Callable[[], ClockReading]) -> None:
+        self._connection = connection
+        self.reading = reading
+        self.authority: Authority | None = None
+        self.head = Head()
+        row = connection.execute(_AUTHORITY).fetchone()
+        if row is not None:
+            self.authority, self.head = authority_of(row)
+
+    def read(self, keys: Keys) -> Records:
+        """Return the records that exist for `keys`."""
+        execute = self._connection.execute
+        records = Records()
+        wanted = keys.leases
+        for key in keys.requests:
+            rows: Sequence[Row] = execute(_REQUEST, (key,)).fetchall()
+            if rows:
+                records.requests[key] = event = decode_event(rows[-1][0])
+                wanted = wanted | set(event.lease_ids)
+        records.leases = self._leases_by_id(wanted)
+        for resource in keys.resources:
+            records.leases += [lease_of(row) for row in execute(_STANDING, resource)]
+        for holder in keys.holders:
+            records.holders[holder] = execute(_COUNT_OF_HOLDER, holder).get
+        for tenant in keys.tenants:
+            records.tenants[tenant] = execute(_COUNT_OF_TENANT, (tenant,)).get
+        for number in keys.eras:
+            row = execute(_ERA, (number,)).fetchone()
+            if row is not None:
+                records.eras[number] = era_of(row)
+        return records
+
+    def _leases_by_id(self, lease_ids: set[str]) -> list[Lease]:
+        execute = self._connection.execute
+        if len(lease_ids) > _FEW:
+            names = msgspec.json.encode(list(lease_ids)).decode()
+            return [lease_of(row) for row in execute(_LEASES, (names,))]
+        rows = (execute(_LEASE, (lease_id,)).fetchone() for lease_id in lease_ids)
+        return [lease_of(row) for row in rows if row is not None]
+
+    def leases(self, query: LeaseQuery) -> list[Lease]:
+        """Return the leases that a query asks for, in the order of their ids."""
+        where = _Where()
+        where.add("tenant = ?", query.tenant)
+        if query.resource is not None:
+            where.add("resource = ?", query.resource)
+        if query.resource_prefix is not None:
+            where.add("substr(resource, 1, length(?)) = ?", query.resource_prefix, query.resource_prefix)
+        if query.holder is not None:
+            where.add("holder = ?", query.holder)
+        if query.states:
+            # Spelled out, not bound: only then can SQLite see that a partial index applies.
+            names = ", ".join(f"'{state.value}'" for state in query.states)
+            where.add(f"status = {names}" if len(query.states) == 1 else f"status IN ({names})")
+        if query.after is not None:
+            where.add("lease_id > ?", query.after)
+        sql = f"SELECT {LEASE_COLUMNS} FROM leases {where} ORDER BY lease_id LIMIT ?"
+        return [lease_of(row) for row in self._connection.execute(sql, (*where.values, query.limit))]
+
+    def entries(self, query: EntryQuery) -> list[Entry]:
+        """Return the ledger entries that a query asks for."""
+        where = _Where()
+        where.add("position > ?", query.after)
+        if query.tenant is not None:
+            where.add("tenant = ?", query.tenant)
+        if query.resource is not None:
+            where.add("resource = ?", query.resource)
+        if query.holder is not None:
+            where.add("holder = ?", query.holder)
+        if query.lease_id is not None:
+            where.add(_CONCERNS_LEASE, *[query.lease_id] * 4)
+        if query.types:
+            where.add(f"type IN ({', '.join('?' * len(query.types))})", *query.types)
+        sql = f"SELECT position, body, hash FROM events {where} ORDER BY position LIMIT ?"
+        rows = self._connection.execute(sql, (*where.values, query.limit))
+        return [entry_of(position, body.encode(), entry_hash) for position, body, entry_hash in rows]
+
+
+# An entry that names the lease alone, or a renewal of several of its holder's leases that has it among
+# them. Entries are found by the lease's resource and holder: an index on lease ids would cost every commit.
+_CONCERNS_LEASE = """position IN (
+    SELECT events.position FROM leases
+    JOIN events ON events.resource = leases.resource AND events.lease_id = leases.lease_id
+    WHERE leases.lease_id = ?
+    UNION ALL
+    SELECT events.position FROM leases
+    JOIN events ON events.tenant = leases.tenant AND events.holder = leases.holder
+               AND events.type = 'lease.renewed' AND events.lease_id IS NULL
+    WHERE leases.lease_id = ? AND instr(events.body, ?)
+      AND EXISTS (SELECT 1 FROM json_each(events.body, '$.renewals') WHERE key = ?)
+)"""
+
+
+class _Where:
+    """The conditions of a query and the values they are about."""
+
+    def __init__(self) -> None:
+        self.values: list[str | int] = []
+        self._conditions: list[str] = []
+
+    def add(self, condition: str, *values: str | int) -> None:
+        self._conditions.append(condition)
+        self.values += values
+
+    def __str__(self) -> str:
+        return "WHERE " + " AND ".join(self._conditions)
