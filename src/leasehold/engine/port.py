@@ -48,7 +48,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which leases to list, in the order of their ids (which is the order of their grants)."""
 
-    tenant: str = "default"
+    tenant: str | None = None
+    """None: of every tenant."""
     resource: str | None = None
     resource_prefix: str | None = None
     holder: str | None = None

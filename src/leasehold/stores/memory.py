@@ -188,7 +188,7 @@ class MemoryTransaction(MemorySnapshot):
 
 def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:
     return (
-        lease.tenant == query.tenant
+        query.tenant in (None, lease.tenant)
         and query.resource in (None, lease.resource)
         and (query.resource_prefix is None or lease.resource.startswith(query.resource_prefix))
         and query.holder in (None, lease.holder)

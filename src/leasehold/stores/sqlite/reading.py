@@ -84,7 +84,8 @@ class SqliteSnapshot:
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for, in the order of their ids."""
         where = _Where()
-        where.add("tenant = ?", query.tenant)
+        if query.tenant is not None:
+            where.add("tenant = ?", query.tenant)
         if query.resource is not None:
             where.add("resource = ?", query.resource)
         if query.resource_prefix is not None:
@@ -146,4 +147,4 @@ class _Where:
         self.values += values
 
     def __str__(self) -> str:
-        return "WHERE " + " AND ".join(self._conditions)
+        return "WHERE " + " AND ".join(self._conditions) if self._conditions else ""
