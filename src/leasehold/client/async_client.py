@@ -48,7 +48,7 @@ class AsyncClient(AsyncReading):
         trust: Trust | None = None,
     ) -> None:
         super().__init__(registrar, AwaitableCalls(registrar), tenant)
-        self._holders = Holders(holder)
+        self._holders = Holders(holder, AwaitableCalls.caller)
         self._clock = clock or SystemClock()
         self._trust = trust or Trust()
         self._keeper = Keeper(registrar, self._clock, self._trust)

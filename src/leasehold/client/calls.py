@@ -23,6 +23,11 @@ class BlockingCalls:
     def __init__(self, registrar: Registrar) -> None:
         self._registrar = registrar
 
+    @staticmethod
+    def caller() -> object:
+        """Return who is calling: a thread."""
+        return threading.current_thread()
+
     def call(self, command: Command) -> Outcome:
         """Run a command and wait for its outcome."""
         return self._registrar.call(command)
@@ -45,6 +50,14 @@ class AwaitableCalls:
         self._lock = threading.Lock()
         self._arrived: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._woken = False
+
+    @staticmethod
+    def caller() -> object:
+        """Return who is calling: a task, or a thread outside of any event loop."""
+        try:
+            return asyncio.current_task() or threading.current_thread()
+        except RuntimeError:
+            return threading.current_thread()
 
     async def call(self, command: Command) -> Outcome:
         """Run a command and wait for its outcome.

@@ -4,20 +4,20 @@ A holder is one incarnation: this client in this process, and within it this thr
 one program compete like strangers, and nothing that died can be mistaken for something that lives.
 """
 
-import asyncio
 import itertools
 import os
 import secrets
 import socket
-import threading
 import weakref
+from collections.abc import Callable
 
 
 class Holders:
     """Names for the threads and tasks of one client."""
 
-    def __init__(self, holder: str | None) -> None:
+    def __init__(self, holder: str | None, caller: Callable[[], object]) -> None:
         self._given = holder
+        self._caller = caller
         self._names: weakref.WeakKeyDictionary[object, str] = weakref.WeakKeyDictionary()
         self._numbers = itertools.count(1)
         self.restart()
@@ -31,15 +31,8 @@ class Holders:
         """Return the name of the thread or task that runs now, or the one name this client was given."""
         if self._given is not None:
             return self._given
-        here = _current_task() or threading.current_thread()
+        here = self._caller()
         name = self._names.get(here)
         if name is None:
             name = self._names[here] = f"{self.client_id}/{next(self._numbers)}"
         return name
-
-
-def _current_task() -> object | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:  # no event loop runs in this thread
-        return None

@@ -11,7 +11,7 @@ class Loss:
 
     def __init__(self) -> None:
         self.error: LeaseholdError | None = None
-        self._fired = threading.Event()
+        self._fired: threading.Event | None = None
 
     def __bool__(self) -> bool:
         return self.error is not None
@@ -19,11 +19,24 @@ class Loss:
     def fire(self, error: LeaseholdError) -> None:
         """Tell everybody who waits."""
         self.error = error
-        self._fired.set()
+        if self._fired is not None:
+            self._fired.set()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the lease is lost; return False if that has not happened within `timeout` seconds."""
-        return self._fired.wait(timeout)
+        fired = self._event()
+        # Ask again: the loss may have come before there was an event to set.
+        return self.error is not None or fired.wait(timeout)
+
+    def _event(self) -> threading.Event:
+        """Make the event when somebody first waits; most leases are never waited for."""
+        with _making:
+            if self._fired is None:
+                self._fired = threading.Event()
+            return self._fired
+
+
+_making = threading.Lock()
 
 
 class AsyncLoss:

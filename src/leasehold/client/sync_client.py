@@ -49,7 +49,7 @@ class Client(Reading):
         trust: Trust | None = None,
     ) -> None:
         super().__init__(registrar, BlockingCalls(registrar), tenant)
-        self._holders = Holders(holder)
+        self._holders = Holders(holder, BlockingCalls.caller)
         self._clock = clock or SystemClock()
         self._trust = trust or Trust()
         self._keeper = Keeper(registrar, self._clock, self._trust)

@@ -6,7 +6,6 @@ not touch the others: a batch that the store rejects as a whole is run again one
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import msgspec
 
@@ -56,7 +55,13 @@ def run_taken(
     So commands that come while the writer waits for its turn still get on board. `take` is called once,
     or not at all if the turn never came.
     """
-    commands = cache(take)
+    taken: list[Sequence[Command]] = []
+
+    def commands() -> Sequence[Command]:
+        if not taken:
+            taken.append(take())
+        return taken[0]
+
     for _ in range(_CONFLICTS_BEFORE_GIVING_UP):
         try:
             return _run_once(store, commands, rules, blocking=blocking)

@@ -31,7 +31,8 @@ from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 _RENEWALS_PER_TTL = 3
 _JITTER = 0.1
 _RETRIES_PER_INTERVAL = 8
-_IDLE_SECONDS = 60.0
+_DROPPED_KEPT = 1_000
+_IDLE_NS = 60 * NANOSECONDS_PER_SECOND
 
 
 class Kept:
@@ -87,6 +88,8 @@ class Keeper:
         self._changed = threading.Condition()
         self._plans: list[_Plan] = []
         self._order = itertools.count()
+        self._wakes_at_ns = 0
+        self._dropped = 0
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -101,6 +104,13 @@ class Keeper:
     def drop(self, kept: Kept) -> None:
         """Stop renewing a lease; it is not reported as lost any more."""
         kept.dropped = True
+        self._dropped += 1
+        if self._dropped > max(_DROPPED_KEPT, len(self._plans) // 2):
+            with self._changed:
+                # A plan may lie weeks ahead; those of dropped leases must not pile up until then.
+                self._plans = [plan for plan in self._plans if not _is_void(plan)]
+                heapq.heapify(self._plans)
+                self._dropped = 0
 
     def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
         """Take in a renewal, whoever asked for it."""
@@ -131,21 +141,24 @@ class Keeper:
 
     def _plan_renewal(self, kept: Kept) -> None:
         """Plan the next renewal a third of a TTL after the last one, not after the grant."""
-        interval = kept.lease.ttl_ns / _RENEWALS_PER_TTL
-        self._plan(kept, int(interval * self._random.uniform(1 - _JITTER, 1 + _JITTER)))
+        jitter = 1 + _JITTER * (2 * self._random.random() - 1)
+        self._plan(kept, int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * jitter))
 
     def _plan(self, kept: Kept, delay_ns: int) -> None:
         """Look at a lease again after a delay, and at the latest when its window closes."""
         when_ns = min(self._clock.tick_ns() + delay_ns, kept.deadline_ns)
         kept.planned_ns = when_ns if kept.renewing and not kept.in_flight else kept.deadline_ns
         heapq.heappush(self._plans, (kept.planned_ns, next(self._order), kept))
-        self._changed.notify()
+        if kept.planned_ns < self._wakes_at_ns:
+            # Only then: a keeper that wakes for nothing takes the interpreter from whoever is working.
+            self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and (delay := self._seconds_to_next()) > 0:
-                    self._changed.wait(delay)
+                while not self._closed and (delay_ns := self._delay_to_next_ns()) > 0:
+                    self._wakes_at_ns = self._clock.tick_ns() + delay_ns
+                    self._changed.wait(delay_ns / NANOSECONDS_PER_SECOND)
                 if self._closed:
                     return
                 overdue, due = self._take_due()
@@ -155,12 +168,10 @@ class Keeper:
                 for start in range(0, len(group), BATCH_LEASES):
                     self._send(tenant, holder, group[start : start + BATCH_LEASES])
 
-    def _seconds_to_next(self) -> float:
+    def _delay_to_next_ns(self) -> int:
         while self._plans and _is_void(self._plans[0]):
             heapq.heappop(self._plans)
-        if not self._plans:
-            return _IDLE_SECONDS
-        return (self._plans[0][0] - self._clock.tick_ns()) / NANOSECONDS_PER_SECOND
+        return self._plans[0][0] - self._clock.tick_ns() if self._plans else _IDLE_NS
 
     def _take_due(self) -> tuple[list[Kept], dict[tuple[str, str], list[Kept]]]:
         """Take the leases whose window has closed, and by holder those to renew.

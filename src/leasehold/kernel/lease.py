@@ -26,6 +26,8 @@ class _Word(StrEnum):
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return the member that `text` names, in any case; raise UnknownWord for anything else."""
+        if isinstance(text, cls):
+            return text
         for member in cls:
             if member.value == text.lower():
                 return member

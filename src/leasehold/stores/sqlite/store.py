@@ -21,7 +21,7 @@ from leasehold.errors import ClientClosed, InvalidInput
 from leasehold.kernel.authority import ClockReading
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.connection import DURABILITIES, open_connection
-from leasehold.stores.sqlite.failures import translated
+from leasehold.stores.sqlite.failures import store_error, translated
 from leasehold.stores.sqlite.migrations import migrate
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.write_queue import WriteQueue
@@ -69,6 +69,7 @@ class SqliteStore:
         self._reading = threading.Lock()
         self._opening = threading.Lock()
         self._grown = threading.Condition()
+        self._watchers = 0
 
     def _open(self) -> None:
         self._queue = WriteQueue(str(self.path), files.file_mode(group=self._group))
@@ -99,28 +100,29 @@ class SqliteStore:
             self._ensure_open()
             self._queue.enter(blocking=blocking)
             try:
-                with translated(str(self.path)):
-                    yield from self._transaction(durable=durable)
+                self._begin(durable=durable)
+                yield SqliteTransaction(self._writer, self.reading)
+            except apsw.Error as error:
+                raise store_error(error, str(self.path)) from error
             finally:
+                self._end(durable=durable)
                 self._queue.leave()
         finally:
             self._turn.release()
-        with self._grown:
-            self._grown.notify_all()
+        if self._watchers:
+            with self._grown:
+                self._grown.notify_all()
 
-    def _transaction(self, *, durable: bool) -> Iterator[SqliteTransaction]:
-        connection = self._writer
-        strengthen = durable and self.durability != "full"
-        if strengthen:
-            connection.pragma("synchronous", DURABILITIES["full"])
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            yield SqliteTransaction(connection, self.reading)
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            if strengthen:
-                connection.pragma("synchronous", DURABILITIES[self.durability])
+    def _begin(self, *, durable: bool) -> None:
+        if durable and self.durability != "full":
+            self._writer.pragma("synchronous", DURABILITIES["full"])
+        self._writer.execute("BEGIN IMMEDIATE")
+
+    def _end(self, *, durable: bool) -> None:
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
+        if durable and self.durability != "full":
+            self._writer.pragma("synchronous", DURABILITIES[self.durability])
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
@@ -159,7 +161,9 @@ class SqliteStore:
             if left <= 0:
                 return False
             with self._grown:
+                self._watchers += 1
                 self._grown.wait(min(left, _POLL_SECONDS))
+                self._watchers -= 1
 
     def blocker(self) -> int | None:
         """Return the id of the process that has the writer's lock, if there is one."""
