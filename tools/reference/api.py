@@ -1,0 +1,130 @@
+"""The API page: every public name, with what its source says about it."""
+
+import types
+
+import leasehold
+from leasehold.client.loss import Loss
+from tools.reference.source import (
+    Member,
+    attributes,
+    class_node,
+    constant_text,
+    docstring,
+    fields,
+    function_member,
+    members,
+    public_classes,
+)
+from tools.reference.writing import code, field_table, name, page, table
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Connecting": ("connect", "connect_async"),
+    "Clients": ("Client", "AsyncClient"),
+    "Held leases": ("HeldLease", "Loss", "AsyncHeldLease"),
+    "What is answered": (
+        "Lease",
+        "LeaseState",
+        "Mode",
+        "ReleaseReason",
+        "Token",
+        "LeaseStatus",
+        "Page",
+        "Entry",
+    ),
+}
+_EXTRA = {"Loss": Loss}
+"""Reached through a public name (`lease.lost`), and never made by users."""
+
+_TWINS = {"AsyncClient": "Client", "AsyncHeldLease": "HeldLease"}
+"""Generated from one another, so what is said of one holds for the other."""
+
+_PLUMBING = {
+    "after_fork_in_child",
+    "belongs_elsewhere",
+    "fire",
+    "forget",
+    "kept",
+    "lose",
+    "release_at_exit",
+}
+"""Public between the modules of the client, and no part of the API."""
+
+_INTRODUCTION = """\
+Everything below can be imported from `leasehold`. Durations are seconds, as numbers; `…_ns` fields are
+nanoseconds. Wall times are for people: nothing is decided by them. Names with a leading underscore, and
+modules below `leasehold`, may change with any release; the names on this page, the codes on the page of
+[errors](errors.md) and the [JSON of the command line](json.md) do not change their meaning."""
+
+
+def api_page() -> str:
+    """Return the page; raise if a public name has no place on it."""
+    exceptions = {one for one in leasehold.__all__ if _is_exception(getattr(leasehold, one))}
+    placed = {one for section in SECTIONS.values() for one in section} - set(_EXTRA)
+    if placed | exceptions != set(leasehold.__all__):
+        difference = (placed | exceptions) ^ set(leasehold.__all__)
+        raise SystemExit(f"give these a section in tools/reference/api.py: {sorted(difference)}")
+    parts = [_INTRODUCTION]
+    for title, names in SECTIONS.items():
+        parts.append(f"## {title}")
+        parts += [_entry(one) for one in names]
+    parts += ["## Exceptions", _exceptions(exceptions)]
+    return page("API", *parts)
+
+
+def _is_exception(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Exception)
+
+
+def _entry(title: str) -> str:
+    thing = _EXTRA.get(title) or getattr(leasehold, title)
+    if title == "Token":
+        text = constant_text("leasehold.kernel.lease", "Token")
+        return f"### Token\n\nAn `int`. {text}"
+    if isinstance(thing, types.FunctionType):
+        return _function(function_member(thing))
+    if title in _TWINS:
+        return _twin(title, thing)
+    return _class(title, thing)
+
+
+def _function(member: Member) -> str:
+    return f"### {member.name}\n\n{code(member.signature)}\n\n{member.text}"
+
+
+def _twin(title: str, kind: type) -> str:
+    """Say that a class has the members of its twin, after making sure that it does."""
+    twin = _TWINS[title]
+    own = {member.name for member in members(kind)} ^ {
+        member.name for member in members(getattr(leasehold, twin))
+    }
+    if own:
+        raise SystemExit(f"{title} and {twin} differ in {own}")
+    return (
+        f"### {title}\n\n{docstring(class_node(kind))}\n\nIt has the methods and properties of "
+        f"[{twin}](#{twin.lower()}), with the same arguments, results and exceptions. Methods are awaited; "
+        "`watch` is iterated with `async for`; what is entered with `with` there is entered with "
+        "`async with` here, or awaited."
+    )
+
+
+def _class(title: str, kind: type) -> str:
+    parts = [f"### {title}", docstring(class_node(kind))]
+    known = [field for one in reversed(list(public_classes(kind))) for field in fields(one)]
+    if known:
+        parts.append(field_table(known))
+    if issubclass(kind, str):
+        parts.append(table(["member", "written"], [(name(one.name), name(one.value)) for one in kind]))  # type: ignore[attr-defined]
+    told = [one for one in (*attributes(kind), *members(kind)) if one.name not in _PLUMBING]
+    read = [one for one in told if not one.is_called]
+    if read:
+        rows = [(name(one.name), name(one.signature), one.text) for one in read]
+        parts.append(table(["attribute", "type", "meaning"], rows))
+    for one in told:
+        if one.is_called:
+            parts.append(f"#### {title}.{one.name}\n\n{code(one.signature)}\n\n{one.text}")
+    return "\n\n".join(parts)
+
+
+def _exceptions(names: set[str]) -> str:
+    listed = ", ".join(name(one) for one in sorted(names))
+    return f"{listed}: see [errors](errors.md) for what each means and carries."

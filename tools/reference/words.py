@@ -1,0 +1,54 @@
+"""What the names that occur everywhere mean, where the source lets them speak for themselves."""
+
+from tools.reference.source import Field
+
+_WORDS = {
+    "actor": "Who did it: a holder, an operator, or `registrar` for what nobody asked for.",
+    "adopted_from": "The lease this one replaced, when its holder adopted it.",
+    "body": "The event as it was written.",
+    "boot_id": "The boot of the machine whose clock is read.",
+    "bound_to_boot": "Whether the lease ends when the machine reboots.",
+    "config_version": "The version of a configuration, as the claim gave it.",
+    "detail": "What is wrong with the value.",
+    "epoch": "The store's epoch: the upper part of every token from here on.",
+    "event": "What happened: see [events](events.md).",
+    "expires_tick": "The value of the tick at which it expires now.",
+    "field": "Which argument is wrong.",
+    "hash": "Vouches for this entry and all before it.",
+    "holder": "Who owns it.",
+    "identity": "The device and inode of the store's file.",
+    "last_renewed_at_ns": "Wall time of the last renewal.",
+    "lease": "The lease.",
+    "lease_id": "The lease's id.",
+    "limit": "The limit that was passed.",
+    "max_renewals": "How often it may be renewed; -1 means without limit.",
+    "metadata": "What the claim gave to be kept with the lease.",
+    "mode": "Exclusive or shared.",
+    "path": "The file of the store.",
+    "position": "Its place in the ledger, counted from 1.",
+    "process_id": "The process that is in the way.",
+    "reason": "Why.",
+    "release_reason": "Why the holder gave it back.",
+    "renewal_count": "How often it was renewed.",
+    "request_id": "The id to ask again with.",
+    "resource": "What is owned.",
+    "schema": "The version of the event's shape.",
+    "signature": "Empty in this release.",
+    "state": "Where the lease is in its life.",
+    "statuses": "The leases, in the order of their grants.",
+    "tenant": "Whose leases: a name that keeps groups of them apart.",
+    "tick": "When, by the authority's clock.",
+    "token": "The fencing token.",
+    "ttl_ns": "How long it was granted, or last renewed, for.",
+    "zone_version": "The version of a zone's configuration, as the claim gave it.",
+}
+
+
+def meaning_of(field: Field) -> str:
+    """Return what a field means; raise if nobody says."""
+    text = field.text or _WORDS.get(field.name)
+    if text is None:
+        raise SystemExit(
+            f"describe the field {field.name} where it is defined, or in tools/reference/words.py"
+        )
+    return text
