@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "src" / "leasehold" / "client"
-MODULES = ("client", "lease", "reading")
+MODULES = ("client", "holding", "lease", "reading")
 
 WORDS = [
     ("AsyncAcquisition[AsyncHeldLease]", "HeldLease"),
@@ -37,7 +37,7 @@ def blocking(name: str) -> str:
     for word, counterpart in WORDS:
         text = text.replace(word, counterpart)
     text = re.sub(r"\bAsync(?=[A-Z])", "", text)
-    text = re.sub(r"\basync_(client|lease|reading)\b", r"sync_\1", text)
+    text = re.sub(r"\basync_(client|holding|lease|reading)\b", r"sync_\1", text)
     return formatted(NOTE.format(name=name) + text)
 
 

@@ -9,7 +9,7 @@ facts a caller needs for the next step as attributes. The message says what happ
   same; then ask again with the same `request_id`, and you get the answer of the first time.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
@@ -53,6 +53,12 @@ class LeaseholdError(Exception):
         """What is known about the problem, by name; ready to be shown as JSON."""
         for name, fact in self.facts.items():
             setattr(self, name, fact)
+
+    def with_facts(self, **facts: object) -> Self:
+        """Return a copy that knows more; one error can be the outcome of several calls."""
+        copy = type(self)(str(self), **(self.facts | facts))
+        copy.__cause__ = self.__cause__
+        return copy
 
 
 class Refused(LeaseholdError):

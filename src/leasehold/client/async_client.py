@@ -4,67 +4,45 @@ Safe to use from many threads (the blocking client) or many tasks (the asynchron
 child, which holds none of its parent's leases.
 """
 
-import atexit
-import os
-import weakref
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
+from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.async_reading import AsyncReading
-from leasehold.client.calls import AwaitableCalls
-from leasehold.client.holders import Holders
-from leasehold.client.inputs import at_least_zero_ns, page_query, parse
+from leasehold.client.inputs import (
+    at_least_zero_ns,
+    callback,
+    lease_id_of,
+    mapping,
+    page_query,
+    parse,
+    text,
+    whole_number,
+)
 from leasehold.client.loss import AsyncBody, AsyncLoss
-from leasehold.engine.batch import Outcome
-from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.keeper import Keeper, Kept, window_closed
-from leasehold.engine.registrar import LeaseStatus, Registrar, answer_of
-from leasehold.engine.trust import Trust
-from leasehold.errors import Held, LeaseholdError, LeaseNotFound, LeaseTerminal, StoreError, error_of
+from leasehold.engine.keeper import Kept
+from leasehold.engine.registrar import LeaseStatus, answer_of
+from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Swept
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
-from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
 DEFAULT_TTL = 60.0
-_RETRIES = 2
 
 
-class AsyncClient(AsyncReading):
+class AsyncClient(AsyncHolding):
     """A connection to a registrar. Made by `connect` or `connect_async`; close it when you are done."""
-
-    def __init__(
-        self,
-        registrar: Registrar,
-        *,
-        tenant: str = "default",
-        holder: str | None = None,
-        clock: Clock | None = None,
-        trust: Trust | None = None,
-    ) -> None:
-        super().__init__(registrar, AwaitableCalls(registrar), tenant)
-        self._holders = Holders(holder, AwaitableCalls.caller)
-        self._clock = clock or SystemClock()
-        self._trust = trust or Trust()
-        self._keeper = Keeper(registrar, self._clock, self._trust)
-        self._held: dict[str, AsyncHeldLease] = {}
-        self._closed = False
-        _clients.add(self)
 
     @property
     def url(self) -> str:
         """The address of the store, under which it can be connected to again."""
         return self._registrar.store.url
-
-    @property
-    def holder(self) -> str:
-        """The name under which the calling thread or task holds leases, unless it says another."""
-        return self._holders.current()
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,12 +59,12 @@ class AsyncClient(AsyncReading):
             return
         self._closed = True
         self._keeper.close()
-        for held in list(self._held.values()):
-            try:
-                await self.release(held)
-            except StoreError:
-                continue  # It expires by itself; the others can still be released.
-        await self._calls.read(self._registrar.close)
+        try:
+            for command in self._releases_of_all():
+                with suppress(LeaseholdError):  # These expire by themselves; the others can be released.
+                    await self._send(command)
+        finally:
+            await self._calls.read(self._registrar.close)
 
     def acquire(
         self,
@@ -110,26 +88,22 @@ class AsyncClient(AsyncReading):
         set. `request_id` makes a later call with the same arguments a retry of this one. `on_lost` is
         called once, from a background thread, if the lease is lost.
         """
-        return awaitable(
-            self._acquire(
-                Acquire(
-                    tenant=self._tenant,
-                    lease_id=self._registrar.ids.new(),
-                    resource=resource,
-                    holder=holder or self.holder,
-                    ttl_ns=at_least_zero_ns("ttl", ttl),
-                    mode=parse("mode", Mode, mode),
-                    adopt=adopt,
-                    max_renewals=max_renewals,
-                    metadata=dict(metadata or {}),
-                    config_version=config_version,
-                    zone_version=zone_version,
-                    bound_to_boot=not survives_reboot,
-                    request_id=request_id or self._registrar.ids.new(),
-                ),
-                on_lost,
-            )
+        command = Acquire(
+            tenant=self._tenant,
+            lease_id=self._registrar.ids.new(),
+            resource=text("resource", resource),
+            holder=self._name_or_own("holder", holder),
+            ttl_ns=at_least_zero_ns("ttl", ttl),
+            mode=parse("mode", Mode, mode),
+            adopt=adopt,
+            max_renewals=whole_number("max_renewals", max_renewals),
+            metadata={} if metadata is None else mapping("metadata", metadata),
+            config_version=text("config_version", config_version),
+            zone_version=text("zone_version", zone_version),
+            bound_to_boot=not survives_reboot,
+            request_id=self._registrar.ids.new() if request_id is None else text("request_id", request_id),
         )
+        return awaitable(self._acquire(command, callback("on_lost", on_lost)))
 
     async def try_acquire(self, resource: str, **claim: Any) -> AsyncHeldLease | None:
         """Do as `acquire` does with the same arguments, but return None if somebody else holds it."""
@@ -166,21 +140,26 @@ class AsyncClient(AsyncReading):
         sent_ns = self._clock.tick_ns()
         try:
             granted = answer_of(await self._send(command), Granted)
-        except Exception:
+            if granted.ended:
+                raise LeaseTerminal(
+                    f"request {command.request_id} was granted lease {granted.lease.lease_id}, which has "
+                    "ended since; ask again with a new request id",
+                    lease_id=granted.lease.lease_id,
+                    state=granted.lease.state,
+                    request_id=command.request_id,
+                )
+            held = self._hold(granted, sent_ns, on_lost)
+        except LeaseholdError:
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
             self._give_back(command)
             raise
-        if granted.ended:
-            raise LeaseTerminal(
-                f"request {command.request_id} was granted lease {granted.lease.lease_id}, which has ended "
-                "since; ask again with a new request id",
-                lease_id=granted.lease.lease_id,
-                state=granted.lease.state,
-                request_id=command.request_id,
-            )
-        return self._hold(granted, sent_ns, on_lost)
+        if self._closed:
+            # Closed by another thread or task, which may have looked for leases to release before this.
+            self._give_back(command)
+            raise ClientClosed("this client was closed while it acquired a lease, which was given back")
+        return held
 
     def _hold(
         self, granted: Granted, sent_ns: int, on_lost: Callable[[LeaseholdError], None] | None
@@ -193,23 +172,13 @@ class AsyncClient(AsyncReading):
             lost.fire(error)
             body.interrupt()
             if on_lost is not None:
-                on_lost(error)
+                self._announcer.announce(on_lost, error)
 
         deadline_ns = self._trust.deadline_ns(sent_ns, granted.expires_in_ns)
         held.kept = Kept(granted.lease, deadline_ns, self._clock, on_lost=lose)
         self._held[held.lease_id] = held
         self._keeper.keep(held.kept)
         return held
-
-    def _give_back(self, command: Acquire) -> None:
-        release = Release(
-            tenant=command.tenant,
-            lease_ids=(command.lease_id,),
-            holder=command.holder,
-            reason=ReleaseReason.ABORTED,
-            request_id=self._registrar.ids.new(),
-        )
-        self._registrar.submit(release, lambda outcome: None)
 
     async def renew(
         self, lease: AsyncHeldLease | str, *, ttl: float | None = None, holder: str | None = None
@@ -227,28 +196,44 @@ class AsyncClient(AsyncReading):
         ttl: float | None = None,
         holder: str | None = None,
     ) -> list[LeaseStatus | LeaseholdError]:
-        """Extend many leases of one holder; return for each how it stands, or why it was not extended."""
+        """Extend many leases; return for each how it stands, or why it was not extended.
+
+        Leases given as objects are renewed for their own holders; those given by id for `holder`.
+        """
         wanted = list(leases)
-        results: list[LeaseStatus | LeaseholdError] = []
-        for start in range(0, len(wanted), BATCH_LEASES):
-            results += await self._renew_batch(wanted[start : start + BATCH_LEASES], ttl, holder)
-        return results
+        ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
+        results: dict[int, LeaseStatus | LeaseholdError] = {}
+        places: dict[str, list[int]] = {}
+        for place, lease in enumerate(wanted):
+            lease_id_of(lease)
+            elsewhere = None if isinstance(lease, str) else lease.belongs_elsewhere()
+            if elsewhere is not None:
+                results[place] = elsewhere
+            else:
+                name = self._holder_of(lease) if holder is None else text("holder", holder)
+                places.setdefault(name, []).append(place)
+        for name, theirs in places.items():
+            for start in range(0, len(theirs), BATCH_LEASES):
+                batch = theirs[start : start + BATCH_LEASES]
+                lease_ids = tuple(lease_id_of(wanted[place]) for place in batch)
+                results |= zip(batch, await self._renew_batch(lease_ids, ttl_ns, name), strict=True)
+        return [results[place] for place in range(len(wanted))]
 
     async def _renew_batch(
-        self, leases: list[AsyncHeldLease | str], ttl: float | None, holder: str | None
+        self, lease_ids: tuple[str, ...], ttl_ns: int | None, holder: str
     ) -> list[LeaseStatus | LeaseholdError]:
         command = Renew(
             tenant=self._tenant,
-            lease_ids=tuple(_lease_id_of(lease) for lease in leases),
-            holder=holder or self._holder_of(leases[0]),
-            ttl_ns=None if ttl is None else at_least_zero_ns("ttl", ttl),
+            lease_ids=lease_ids,
+            holder=holder,
+            ttl_ns=ttl_ns,
             request_id=self._registrar.ids.new(),
         )
         sent_ns = self._clock.tick_ns()
         outcomes = answer_of(await self._send(command), Renewed).outcomes
-        return [self._renewed(outcome, sent_ns) for outcome in outcomes]
+        return [self._renewed(outcome, sent_ns, holder) for outcome in outcomes]
 
-    def _renewed(self, outcome: Renewal | Refusal, sent_ns: int) -> LeaseStatus | LeaseholdError:
+    def _renewed(self, outcome: Renewal | Refusal, sent_ns: int, holder: str) -> LeaseStatus | LeaseholdError:
         """Take in one result of a renewal, also for the keeper if the lease is kept here."""
         if isinstance(outcome, Renewal):
             held = self._held.get(outcome.lease.lease_id)
@@ -257,7 +242,8 @@ class AsyncClient(AsyncReading):
             return LeaseStatus(lease=outcome.lease, expires_in=outcome.expires_in_ns / NANOSECONDS_PER_SECOND)
         error = error_of(outcome)
         held = self._held.get(outcome.lease_id or "")
-        if held is not None and held.kept is not None and outcome.code.means_loss:
+        # Somebody who asks under another name than the lease's holder has not lost it for that holder.
+        if held is not None and held.kept is not None and outcome.code.means_loss and held.holder == holder:
             self._keeper.lose(held.kept, error)
         return error
 
@@ -269,27 +255,30 @@ class AsyncClient(AsyncReading):
         holder: str | None = None,
     ) -> bool:
         """Give a lease back. Return False if it was over already; raise NotHolder if it is another's."""
-        if not isinstance(lease, str):
-            if lease.process_id != os.getpid():
-                return False  # It is the parent's, and stays the parent's.
-            self.forget(lease)
         command = Release(
             tenant=self._tenant,
-            lease_ids=(_lease_id_of(lease),),
-            holder=holder or self._holder_of(lease),
+            lease_ids=(lease_id_of(lease),),
+            holder=self._holder_of(lease) if holder is None else text("holder", holder),
             reason=parse("reason", ReleaseReason, reason),
             request_id=self._registrar.ids.new(),
         )
-        (outcome,) = answer_of(await self._send(command), Released).outcomes
-        if isinstance(outcome, Refusal):
-            raise error_of(outcome)
-        return not outcome.already
+        held = self._held.get(lease) if isinstance(lease, str) else lease
+        if held is not None and held.belongs_elsewhere() is not None:
+            return False  # It is the parent's, and stays the parent's.
+        if held is not None and held.holder == command.holder:
+            self.forget(held)
+        (outcome,) = answer_of(await self._send_surely(command), Released).outcomes
+        if isinstance(outcome, Ended):
+            return not outcome.already
+        if held is not None and outcome.code is RefusalCode.LEASE_NOT_FOUND:
+            return False  # The store was put back to a time before the grant: so it is gone, too.
+        raise error_of(outcome)
 
     async def release_all(
         self, holder: str | None = None, *, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY
     ) -> int:
         """Give back every lease that a holder has; return how many those were."""
-        name = holder or self.holder
+        name, why = self._name_or_own("holder", holder), parse("reason", ReleaseReason, reason)
         count = 0
         after: str | None = None
         while True:
@@ -297,111 +286,53 @@ class AsyncClient(AsyncReading):
             page = await self._calls.read(self._registrar.page, query)
             if not page:
                 return count
-            count += await self._release_batch(tuple(status.lease.lease_id for status in page), name, reason)
+            count += await self._release_batch(tuple(status.lease.lease_id for status in page), name, why)
             after = page[-1].lease.lease_id
 
-    async def _release_batch(
-        self, lease_ids: tuple[str, ...], holder: str, reason: ReleaseReason | str
-    ) -> int:
-        for lease_id in lease_ids:
-            held = self._held.get(lease_id)
-            if held is not None:
-                self.forget(held)
+    async def _release_batch(self, lease_ids: tuple[str, ...], holder: str, reason: ReleaseReason) -> int:
+        self._forget_all(lease_ids)
         command = Release(
             tenant=self._tenant,
             lease_ids=lease_ids,
             holder=holder,
-            reason=parse("reason", ReleaseReason, reason),
+            reason=reason,
             request_id=self._registrar.ids.new(),
         )
-        outcomes = answer_of(await self._send(command), Released).outcomes
+        outcomes = answer_of(await self._send_surely(command), Released).outcomes
         return sum(isinstance(outcome, Ended) and not outcome.already for outcome in outcomes)
 
     async def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
         """End a lease over its holder's head. Return False if it was over already."""
         command = Revoke(
             tenant=self._tenant,
-            lease_id=lease_id,
-            operator=operator or self.holder,
-            reason=reason,
+            lease_id=text("lease_id", lease_id),
+            operator=self._name_or_own("operator", operator),
+            reason=text("reason", reason),
             request_id=self._registrar.ids.new(),
         )
         return not answer_of(await self._send(command), Ended).already
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Record the end of leases whose time is over; return how many.
+        """Record the end of leases whose time is over, at most `limit` of them; return how many.
 
         Nobody has to: expired leases block nobody, and every client sweeps some in passing.
         """
-        overdue = tuple(await self._calls.read(self._registrar.overdue, min(limit, BATCH_LEASES)))
-        if not overdue:
-            return 0
-        command = Sweep(tenant=self._tenant, lease_ids=overdue, request_id=self._registrar.ids.new())
-        return len(answer_of(await self._send(command), Swept).leases)
+        left = whole_number("limit", limit, minimum=1)
+        count = 0
+        while left > 0:
+            most = min(left, BATCH_LEASES)
+            overdue = tuple(await self._calls.read(self._registrar.overdue, most))
+            if not overdue:
+                break
+            command = Sweep(tenant=self._tenant, lease_ids=overdue, request_id=self._registrar.ids.new())
+            swept = len(answer_of(await self._send(command), Swept).leases)
+            count, left = count + swept, left - swept
+            if swept < most:
+                break  # That was all, or the rest is of a time that nobody knows.
+        return count
 
-    def lose(self, kept: Kept) -> None:
-        """Take a lease whose trust window has closed for lost."""
-        self._keeper.lose(kept, window_closed(kept.lease))
-
-    def forget(self, held: AsyncHeldLease) -> None:
-        """Stop keeping a lease."""
-        self._held.pop(held.lease_id, None)
-        kept, held.kept = held.kept, None
-        if kept is not None:
-            self._keeper.drop(kept)
-
-    def _holder_of(self, lease: AsyncHeldLease | str) -> str:
-        return self.holder if isinstance(lease, str) else lease.holder
-
-    async def _send(self, command: Command) -> Outcome:
-        """Run a command; where the outcome is unknown, ask again, which the request id makes safe."""
-        for _ in range(_RETRIES):
-            outcome = await self._calls.call(command)
-            if not (isinstance(outcome, StoreError) and outcome.outcome_unknown):
-                return outcome
-        outcome = await self._calls.call(command)
-        if isinstance(outcome, StoreError):
-            outcome.request_id = command.request_id
-        return outcome
-
-    def release_at_exit(self) -> None:
-        """Release what is still held when the program ends without closing, so that others need not wait."""
-        if self._closed:
-            return
-        for held in list(self._held.values()):
-            self.forget(held)
-            release = Release(
-                tenant=self._tenant,
-                lease_ids=(held.lease_id,),
-                holder=held.holder,
-                request_id=self._registrar.ids.new(),
-            )
-            self._registrar.call(release)
-
-    def after_fork_in_child(self) -> None:
-        """Become another holder, with none of the parent's leases."""
-        self._holders.restart()
-        self._keeper.restart()
-        self._held = {}
-        self._calls = AwaitableCalls(self._registrar)
-
-
-def _lease_id_of(lease: AsyncHeldLease | str) -> str:
-    return lease if isinstance(lease, str) else lease.lease_id
-
-
-_clients: weakref.WeakSet[AsyncClient] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for client in list(_clients):
-        client.after_fork_in_child()
-
-
-def _release_at_exit() -> None:
-    for client in list(_clients):
-        client.release_at_exit()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
-atexit.register(_release_at_exit)
+    def _forget_all(self, lease_ids: Iterable[str]) -> None:
+        for lease_id in lease_ids:
+            held = self._held.get(lease_id)
+            if held is not None:
+                self.forget(held)

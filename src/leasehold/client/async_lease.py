@@ -80,15 +80,12 @@ class AsyncHeldLease:
         keeper does. Call it right before each act that must not happen without the lease, and pass the
         token along.
         """
-        if self.process_id != os.getpid():
-            raise WrongProcess(
-                f"lease {self.lease_id} belongs to process {self.process_id}, which this one was forked "
-                "from; acquire a lease of your own",
-                lease_id=self.lease_id,
-                resource=self.resource,
-            )
+        elsewhere = self.belongs_elsewhere()
+        if elsewhere is not None:
+            raise elsewhere
         if self.lost.error is not None:
-            raise self.lost.error
+            # Without its old traceback: who asks in a loop must not make it longer each time.
+            raise self.lost.error.with_traceback(None)
         if self.kept is None:
             raise LeaseLost(
                 f"lease {self.lease_id} was released or detached here; acquire the resource again",
@@ -99,8 +96,23 @@ class AsyncHeldLease:
             self._client.lose(self.kept)
             raise self.kept.loss or LeaseLost(f"lease {self.lease_id} has expired", lease_id=self.lease_id)
 
+    def belongs_elsewhere(self) -> WrongProcess | None:
+        """Return what is wrong if this process was forked from the one that holds the lease."""
+        if self.process_id == os.getpid():
+            return None
+        return WrongProcess(
+            f"lease {self.lease_id} belongs to process {self.process_id}, which this one was forked "
+            "from; acquire a lease of your own",
+            lease_id=self.lease_id,
+            resource=self.resource,
+        )
+
     async def renew(self, ttl: float | None = None) -> None:
-        """Extend the lease now, for `ttl` seconds or its own TTL again. The keeper does this by itself."""
+        """Extend the lease now, for `ttl` seconds or its own TTL again. The keeper does this by itself.
+
+        Raises LeaseLost (or a kind of it) if it was lost, even if the registrar would still extend it.
+        """
+        self.ensure()
         await self._client.renew(self, ttl=ttl)
 
     async def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
@@ -118,8 +130,12 @@ class AsyncHeldLease:
         return lease
 
     async def __aenter__(self) -> Self:
-        self.ensure()
         self._body.enter()
+        try:
+            self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
+        except BaseException:
+            self._body.leave(None)
+            raise
         return self
 
     async def __aexit__(
@@ -128,7 +144,7 @@ class AsyncHeldLease:
         """Release, and raise LeaseLost if the body may have run without the lease."""
         del kind, trace
         interrupted = self._body.leave(error)
-        if self.process_id != os.getpid():
+        if self.belongs_elsewhere() is not None:
             return
         if self.kept is None and not self.lost:
             return  # The body released or detached it: nothing is held, and nothing was lost.
@@ -144,7 +160,7 @@ class AsyncHeldLease:
         if error is not None and not interrupted:
             return
         if lost is not None:
-            raise lost from error
+            raise lost.with_traceback(None) from error
         if not held_to_the_end:
             raise self._ended_unnoticed()
 

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator, Iterable
 
 from leasehold.client.calls import AwaitableCalls
-from leasehold.client.inputs import Page, page_query
-from leasehold.engine.port import EntryQuery
+from leasehold.client.inputs import Page, entry_query, page_query, text
 from leasehold.engine.registrar import LeaseStatus, Registrar
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import LeaseState
@@ -22,12 +21,12 @@ class AsyncReading:
 
     async def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
-        status = await self._calls.read(self._registrar.get, lease_id)
+        status = await self._calls.read(self._registrar.get, text("lease_id", lease_id))
         return status if status is not None and status.lease.tenant == self._tenant else None
 
     async def inspect(self, resource: str) -> list[LeaseStatus]:
         """Return who holds a resource now: since when, until when, under which token, how often renewed."""
-        return await self._calls.read(self._registrar.standing_on, self._tenant, resource)
+        return await self._calls.read(self._registrar.standing_on, self._tenant, text("resource", resource))
 
     async def history(
         self,
@@ -40,12 +39,12 @@ class AsyncReading:
         limit: int = 1_000,
     ) -> list[Entry]:
         """Return what the ledger says, oldest first; continue with the last position as `after`."""
-        query = EntryQuery(
-            tenant=self._tenant,
+        query = entry_query(
+            self._tenant,
             lease_id=lease_id,
             resource=resource,
             holder=holder,
-            types=tuple(types),
+            types=types,
             after=after,
             limit=limit,
         )
@@ -61,7 +60,7 @@ class AsyncReading:
         position = await self._calls.read(self._registrar.position) if after is None else after
         while True:
             seen = await self._calls.read(self._registrar.position)
-            query = EntryQuery(tenant=self._tenant, resource=resource, holder=holder, after=position)
+            query = entry_query(self._tenant, resource=resource, holder=holder, after=position)
             entries = await self._calls.read(self._registrar.entries, query)
             for entry in entries:
                 yield entry
@@ -81,9 +80,10 @@ class AsyncReading:
         limit: int = 100,
         after: str | None = None,
     ) -> Page:
-        """Return a page of leases in the order of their grants; `page.next` continues it as `after`.
+        """Return a page of leases; `page.next` continues it as `after`.
 
-        Leases that are recorded as active but have expired are among them, with `expires_in` 0. Empty
+        They come in the order of their ids, which for one client is the order of their grants, and nearly
+        so for several. Leases that are recorded as active but have expired are among them, with `expires_in` 0. Empty
         `states` means any state.
         """
         query = page_query(

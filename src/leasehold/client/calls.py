@@ -5,7 +5,6 @@ Everything else about a client is written once, as coroutines, and the blocking 
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -15,6 +14,7 @@ from leasehold.kernel.commands import Command
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
+_Arrival = tuple["asyncio.Future[Outcome]", Outcome]
 
 
 class BlockingCalls:
@@ -48,8 +48,8 @@ class AwaitableCalls:
     def __init__(self, registrar: Registrar) -> None:
         self._registrar = registrar
         self._lock = threading.Lock()
-        self._arrived: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
-        self._woken = False
+        self._arrived: dict[asyncio.AbstractEventLoop, list[_Arrival]] = {}
+        """By event loop: a client may outlive the loop it was first used in."""
 
     @staticmethod
     def caller() -> object:
@@ -73,21 +73,21 @@ class AwaitableCalls:
         self, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Outcome]", outcome: Outcome
     ) -> None:
         with self._lock:
-            self._arrived.append((future, outcome))
-            if self._woken:
+            arrived = self._arrived.setdefault(loop, [])
+            arrived.append((future, outcome))
+            if len(arrived) > 1:
                 return
-            self._woken = True
         try:
-            loop.call_soon_threadsafe(self._deliver)
+            loop.call_soon_threadsafe(self._deliver, loop)
         except RuntimeError:  # the loop was closed: nobody waits any more
-            self._deliver()
+            with self._lock:
+                del self._arrived[loop]
 
-    def _deliver(self) -> None:
+    def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._lock:
-            arrived, self._arrived = self._arrived, deque()
-            self._woken = False
+            arrived = self._arrived.pop(loop)
         for future, outcome in arrived:
-            if not future.done() and not future.get_loop().is_closed():
+            if not future.done():
                 future.set_result(outcome)
 
     async def read(

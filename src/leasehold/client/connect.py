@@ -5,17 +5,21 @@ cheap, but not free: keep a client for as long as you need leases.
 """
 
 import asyncio
+import os
+import threading
 
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
 from leasehold.client.async_client import AsyncClient
+from leasehold.client.inputs import at_least_zero_ns, name, text, whole_number
 from leasehold.client.sync_client import Client
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.stores.locate import open_store
 
 
 def connect(
-    url: str | None = None,
+    url: str | os.PathLike[str] | None = None,
     *,
     tenant: str = "default",
     holder: str | None = None,
@@ -33,13 +37,14 @@ def connect(
     `group=True` lets the file's group use a store that is created here. `timeout` is how long a call waits
     for another process to finish writing. The quotas hold for claims made through this client.
     """
-    quotas = Quotas(leases_per_holder=leases_per_holder, leases_per_tenant=leases_per_tenant)
+    _check_names(tenant, holder)
+    quotas = _quotas(leases_per_holder, leases_per_tenant)
     registrar = _open(url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas)
     return Client(registrar, tenant=tenant, holder=holder)
 
 
 def connect_async(
-    url: str | None = None,
+    url: str | os.PathLike[str] | None = None,
     *,
     tenant: str = "default",
     holder: str | None = None,
@@ -54,7 +59,8 @@ def connect_async(
 
     The arguments are those of `connect`; by default each task is a holder of its own.
     """
-    quotas = Quotas(leases_per_holder=leases_per_holder, leases_per_tenant=leases_per_tenant)
+    _check_names(tenant, holder)
+    quotas = _quotas(leases_per_holder, leases_per_tenant)
 
     async def open_client() -> AsyncClient:
         registrar = await asyncio.to_thread(
@@ -65,12 +71,37 @@ def connect_async(
     return awaitable(open_client())
 
 
+def _check_names(tenant: str, holder: str | None) -> None:
+    """Refuse a name that can never be right before anything is opened, or made."""
+    name("tenant", tenant)
+    if holder is not None:
+        name("holder", holder)
+
+
+def _quotas(leases_per_holder: int | None, leases_per_tenant: int | None) -> Quotas:
+    limits = {"leases_per_holder": leases_per_holder, "leases_per_tenant": leases_per_tenant}
+    for field, limit in limits.items():
+        if limit is not None:
+            whole_number(field, limit, minimum=0)
+    return Quotas(**limits)
+
+
 def _open(
-    url: str | None, *, durability: str, group: bool, create: bool, timeout: float, quotas: Quotas
+    url: str | os.PathLike[str] | None,
+    *,
+    durability: str,
+    group: bool,
+    create: bool,
+    timeout: float,
+    quotas: Quotas,
 ) -> Registrar:
-    store = open_store(url, durability=durability, group=group, create=create)
+    patience = min(at_least_zero_ns("timeout", timeout) / NANOSECONDS_PER_SECOND, threading.TIMEOUT_MAX)
+    address = os.fspath(url) if isinstance(url, os.PathLike) else url
+    store = open_store(
+        None if address is None else text("url", address), durability=durability, group=group, create=create
+    )
     try:
-        return Registrar(store, quotas=quotas, timeout=timeout)
+        return Registrar(store, quotas=quotas, timeout=patience)
     except BaseException:
         store.close()
         raise

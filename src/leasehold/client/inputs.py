@@ -1,18 +1,24 @@
 """What callers write, checked and brought into the kernel's terms."""
 
-import math
-from collections.abc import Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import msgspec
 
-from leasehold.engine.port import LeaseQuery
+from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.sync_lease import HeldLease
+from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus
-from leasehold.errors import InvalidInput
+from leasehold.errors import InvalidInput, LeaseholdError, error_of
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason, UnknownWord
+from leasehold.kernel.limits import check_text
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
 _WordType = TypeVar("_WordType", Mode, LeaseState, ReleaseReason)
+_Callback = Callable[[LeaseholdError], None]
+_Item = TypeVar("_Item")
+_SHOWN_CHARACTERS = 80
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,21 +31,72 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 def at_least_zero_ns(field: str, seconds: float) -> int:
     """Return seconds as nanoseconds; refuse what is no number of seconds."""
-    try:
-        sound = math.isfinite(seconds) and seconds >= 0
-    except TypeError:
-        sound = False
-    if not sound:
-        raise InvalidInput(f"{field} must be a number of seconds, not {seconds!r}", field=field)
-    return round(seconds * NANOSECONDS_PER_SECOND)
+    with suppress(TypeError, OverflowError):  # It is no number, or none that is finite.
+        if seconds >= 0:
+            return round(seconds * NANOSECONDS_PER_SECOND)
+    raise InvalidInput(f"{field} must be a number of seconds, not {_shown(seconds)}", field=field)
 
 
-def parse(field: str, words: type[_WordType], text: str) -> _WordType:
-    """Return the mode, state or reason that `text` names, in any case."""
+def parse(field: str, words: type[_WordType], word: str) -> _WordType:
+    """Return the mode, state or reason that a word names, in any case."""
     try:
-        return words.parse(text)
-    except (UnknownWord, AttributeError) as error:
+        return words.parse(text(field, word))
+    except UnknownWord as error:
         raise InvalidInput(f"{field} {error}", field=field) from None
+
+
+def text(field: str, value: object) -> str:
+    """Return a text; refuse what is none. What it may contain is for the law to say."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{field} must be text, not {_shown(value)}", field=field)
+    return value
+
+
+def name(field: str, value: object) -> str:
+    """Return a text that the law accepts as a name; refuse any other."""
+    found = text(field, value)
+    refusal = check_text(field, found)
+    if refusal is not None:
+        raise error_of(refusal)
+    return found
+
+
+def whole_number(field: str, value: object, *, minimum: int | None = None) -> int:
+    """Return a whole number; refuse what is none, or too small."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidInput(f"{field} must be a whole number, not {_shown(value)}", field=field)
+    if minimum is not None and value < minimum:
+        raise InvalidInput(f"{field} must be at least {minimum}, not {_shown(value)}", field=field)
+    return value
+
+
+def mapping(field: str, value: object) -> dict[str, Any]:
+    """Return a mapping as a dictionary of our own; refuse what is none."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{field} must be a mapping, not {_shown(value)}", field=field)
+    return dict(value)
+
+
+def callback(field: str, value: _Callback | None) -> _Callback | None:
+    """Return something that can be called, or None; refuse anything else."""
+    if value is not None and not callable(value):
+        raise InvalidInput(f"{field} must be something to call, not {_shown(value)}", field=field)
+    return value
+
+
+def lease_id_of(lease: object) -> str:
+    """Return the id of a lease that was given as such or by its id."""
+    if isinstance(lease, AsyncHeldLease | HeldLease):
+        return lease.lease_id
+    if not isinstance(lease, str):
+        raise InvalidInput(f"lease must be a held lease or a lease id, not {_shown(lease)}", field="lease")
+    return lease
+
+
+def _shown(value: object) -> str:
+    """Spell a value for a message, without trusting it to be short."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN_CHARACTERS else f"{shown[:_SHOWN_CHARACTERS]}…"
 
 
 def page_query(
@@ -55,10 +112,43 @@ def page_query(
     """Return the query for one page of leases."""
     return LeaseQuery(
         tenant=tenant,
-        resource=resource,
-        resource_prefix=prefix,
-        holder=holder,
-        states=tuple(parse("state", LeaseState, state) for state in states),
-        after=after,
-        limit=limit,
+        resource=_text_or_none("resource", resource),
+        resource_prefix=_text_or_none("prefix", prefix),
+        holder=_text_or_none("holder", holder),
+        states=tuple(parse("states", LeaseState, state) for state in several("states", states)),
+        after=_text_or_none("after", after),
+        limit=whole_number("limit", limit),
     )
+
+
+def entry_query(
+    tenant: str,
+    *,
+    lease_id: str | None = None,
+    resource: str | None = None,
+    holder: str | None = None,
+    types: Iterable[str] = (),
+    after: int = 0,
+    limit: int = 1_000,
+) -> EntryQuery:
+    """Return the query for one page of the ledger."""
+    return EntryQuery(
+        tenant=tenant,
+        lease_id=_text_or_none("lease_id", lease_id),
+        resource=_text_or_none("resource", resource),
+        holder=_text_or_none("holder", holder),
+        types=tuple(text("types", one) for one in several("types", types)),
+        after=whole_number("after", after, minimum=0),
+        limit=whole_number("limit", limit),
+    )
+
+
+def several(field: str, values: Iterable[_Item]) -> list[_Item]:
+    """Return what an iterable gives; refuse a single text, which would be taken for its letters."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{field} must be a list, not {_shown(values)}", field=field)
+    return list(values)
+
+
+def _text_or_none(field: str, value: object) -> str | None:
+    return None if value is None else text(field, value)

@@ -46,7 +46,7 @@ def audit(store: Store, progress: Callable[[int, int], None] | None = None) -> A
         except (BrokenChain, DecodeError, IllegalTransition, ValueError) as error:
             problems.append(f"after entry {last.position if last else 0}: {error}")
         else:
-            problems += _compare(state, last, snapshot)
+            problems += _differences(state, last, snapshot)
         problems += invariants(state)
         return Audit(
             entries=last.position if last else 0,
@@ -56,10 +56,29 @@ def audit(store: Store, progress: Callable[[int, int], None] | None = None) -> A
 
 
 def _entries(snapshot: Snapshot) -> Iterator[Entry]:
-    after = 0
-    while page := snapshot.entries(EntryQuery(after=after, limit=_PAGE)):
+    after, limit = 0, _PAGE
+    while True:
+        try:
+            page = snapshot.entries(EntryQuery(after=after, limit=limit))
+        except DecodeError:
+            if limit == 1:
+                raise
+            limit = 1  # One unreadable entry hides its whole page: go on singly, to find out which it is.
+            continue
+        if not page:
+            return
         yield from page
         after = page[-1].position
+
+
+def _differences(state: State, last: Entry | None, snapshot: Snapshot) -> list[str]:
+    """Return where the tables say something else than the ledger, or nothing that can be read."""
+    found: list[str] = []
+    try:
+        found.extend(_compare(state, last, snapshot))
+    except (LookupError, ValueError, msgspec.MsgspecError) as error:
+        found.append(f"a row of the tables cannot be read: {error!r}")
+    return found
 
 
 def _compare(state: State, last: Entry | None, snapshot: Snapshot) -> Iterator[str]:

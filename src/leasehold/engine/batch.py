@@ -2,26 +2,28 @@
 
 The commands of a batch are decided one after another on the same view, so each sees what the ones before
 it did, and all their events are committed together. What one command is refused, or how it fails, does
-not touch the others: a batch that the store rejects as a whole is run again one by one.
+not touch the others: a batch that fails as a whole, because the store rejects it or because a defect comes to
+light, is run again one by one.
 """
 
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction
+from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction, WouldBlock
 from leasehold.errors import StoreError, StoreRejected
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import now_of, observe
 from leasehold.kernel.chain import Entry, link
 from leasehold.kernel.commands import Command, Sweep
-from leasehold.kernel.decide import decide
+from leasehold.kernel.decide import decide_wellformed
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import Event, encode_event
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import Keys, Missing, View, keys_of
+from leasehold.kernel.wellformed import check_command
 
 Outcome = Answer | Refusal | Exception
 
@@ -67,10 +69,16 @@ def run_taken(
             return _run_once(store, commands, rules, blocking=blocking)
         except Conflict:
             continue
-        except (StoreRejected, ValueError) as error:
-            if len(commands()) == 1:
+        except WouldBlock:
+            raise
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
+                raise
+            if len(commands()) == 1 and not rules.sweep_limit:
                 return [error]
-            return [_run_alone(store, command, rules) for command in commands()]
+            # One by one, and without the sweep, which may be what failed.
+            alone = Rules(quotas=rules.quotas)
+            return [_run_alone(store, command, alone) for command in commands()]
     raise StoreRejected("other writers kept changing the same records; try again")
 
 
@@ -100,34 +108,51 @@ def open_epoch(store: Store) -> None:
     It is made durable before anything is granted under it, even in a store that is not durable otherwise:
     the grants that such a store forgets in a power cut must not have shared their epoch with later ones.
     """
+    with store.snapshot() as snapshot:
+        if observe(snapshot.authority, snapshot.reading()) is None:
+            return  # So that whoever only wants to look need not wait for a writer that has stopped.
     with store.write(durable=True) as transaction:
         event = observe(transaction.authority, transaction.reading())
         if event is not None:
-            view = View(transaction.authority)
-            view.apply(event)
-            transaction.commit(_batch(transaction.head, [event], view))
+            record(transaction, event)
+
+
+def record(transaction: Transaction, event: Event) -> None:
+    """Commit one event of the registrar's own, alone in its transaction."""
+    view = View(transaction.authority)
+    view.apply(event)
+    transaction.commit(_batch(transaction.head, [event], view))
 
 
 def _decide_all(
     transaction: Transaction, view: View, commands: Sequence[Command], rules: Rules, now: Now
 ) -> list[Outcome]:
-    overdue = transaction.lapsed(now.tick, rules.sweep_limit) if rules.sweep_limit else []
-    sweeps = [Sweep(lease_ids=tuple(overdue), request_id="sweep")] if overdue else []
-    _load(transaction, view, [*commands, *sweeps])
+    refusals = [check_command(command) for command in commands]
+    wellformed = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
+    if rules.sweep_limit:
+        wellformed += _sweep(transaction, now, rules.sweep_limit)
+    _load(transaction, view, wellformed)
     events: list[Event] = []
-    outcomes: list[Outcome] = []
-    for command in (*commands, *sweeps):
+    answers: list[Outcome] = []
+    for command in wellformed:
         decided = _decide(transaction, view, command, now)
         if isinstance(decided, Refusal):
-            outcomes.append(decided)
+            answers.append(decided)
             continue
         for event in decided.events:
             view.apply(event)
-        events += decided.events
-        outcomes.append(decided.answer)
+            events.append(event)
+        answers.append(decided.answer)
     if events:
         transaction.commit(_batch(transaction.head, events, view))
-    return outcomes[: len(commands)]
+    remaining = iter(answers)
+    return [next(remaining) if refusal is None else refusal for refusal in refusals]
+
+
+def _sweep(transaction: Transaction, now: Now, limit: int) -> list[Sweep]:
+    """Return a command that records, in passing, the end of some leases whose time is over."""
+    overdue = transaction.lapsed(now.tick, limit)
+    return [Sweep(lease_ids=tuple(overdue), request_id="sweep")] if overdue else []
 
 
 def _load(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:
@@ -149,7 +174,7 @@ def _load(transaction: Transaction, view: View, commands: Sequence[Command]) -> 
 def _decide(transaction: Transaction, view: View, command: Command, now: Now) -> Decision | Refusal:
     while True:
         try:
-            return decide(command, view, now)
+            return decide_wellformed(command, view, now)
         except Missing as missing:
             view.load(missing.keys, transaction.read(missing.keys))
 

@@ -9,6 +9,7 @@ import os
 import random
 import threading
 import time
+import weakref
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -77,10 +78,10 @@ class Ids:
     """
 
     def __init__(self) -> None:
-        self._restart()
-        os.register_at_fork(after_in_child=self._restart)
+        self.restart()
+        _all_ids.add(self)
 
-    def _restart(self) -> None:
+    def restart(self) -> None:
         """Draw other random numbers, behind a new lock, than the process we were forked from."""
         self._lock = threading.Lock()
         self._random = random.Random(os.urandom(16))
@@ -92,6 +93,17 @@ class Ids:
             stamp = max(time.time_ns() // 1_000_000 << 12, self._last + 1)
             self._last = stamp
             return format_id(stamp, self._random.getrandbits(62))
+
+
+_all_ids: weakref.WeakSet[Ids] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for ids in list(_all_ids):
+        ids.restart()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def format_id(stamp: int, random_bits: int) -> str:

@@ -37,12 +37,13 @@ _logger = logging.getLogger(__name__)
 class _Call:
     """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
 
-    __slots__ = ("command", "deliver", "gate", "outcome")
+    __slots__ = ("command", "deliver", "gate", "outcome", "told")
 
     def __init__(self, command: Command, deliver: Callable[[Outcome], None] | None) -> None:
         self.command = command
         self.deliver = deliver
         self.outcome: Outcome | None = None
+        self.told = False
         self.gate: Any = None
         if deliver is None:
             self.gate = threading.Lock()
@@ -50,10 +51,20 @@ class _Call:
 
     def resolve(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        if self.deliver is not None:
-            self.deliver(outcome)
+        if self.deliver is None:
+            self.open_gate()
         else:
+            try:
+                self.deliver(outcome)
+            except Exception:
+                _logger.exception("what was to receive an outcome failed; the others get theirs")
+        self.told = True
+
+    def open_gate(self) -> None:
+        try:
             self.gate.release()
+        except RuntimeError:
+            return  # It is open: its caller was woken to lead, and somebody else has come before it.
 
 
 class Committer:
@@ -61,7 +72,8 @@ class Committer:
 
     def __init__(self, store: Store, *, quotas: Quotas, timeout: float) -> None:
         self._store = store
-        self._quotas = quotas
+        self._plain_rules = Rules(quotas=quotas)
+        self._sweeping_rules = Rules(quotas=quotas, sweep_limit=_SWEEP_LIMIT)
         self._timeout = timeout
         self._next_sweep = 0.0
         self._reset()
@@ -124,29 +136,42 @@ class Committer:
         def take() -> list[Command]:
             with self._lock:
                 while self._waiting and len(taken) < _COMMANDS_PER_BATCH:
-                    taken.append(self._waiting.popleft())
+                    # Noted before it is removed: Ctrl-C in between must not make it disappear.
+                    taken.append(self._waiting[0])
+                    self._waiting.popleft()
             return [call.command for call in taken]
 
         try:
-            outcomes = run_taken(self._store, take, self._rules(), blocking=blocking)
-        except BaseException as error:
-            if isinstance(error, Exception) and not isinstance(error, WouldBlock):
-                outcomes = [error] * len(taken or take())
-            else:
-                # Interrupted: committed or not, running it again gives the same answers.
-                with self._lock:
-                    self._waiting.extendleft(reversed(taken))
+            try:
+                outcomes = run_taken(self._store, take, self._rules(), blocking=blocking)
+            except WouldBlock:
                 raise
-        for call, outcome in zip(taken, outcomes, strict=True):
-            call.resolve(outcome)
+            except Exception as error:
+                outcomes = [error] * len(taken or take())
+            for call, outcome in zip(taken, outcomes, strict=True):
+                call.resolve(outcome)
+        except BaseException:
+            # It is not our turn, or we were interrupted, perhaps between the commit and the last answer.
+            self._take_back(taken)
+            raise
         return True
+
+    def _take_back(self, taken: list[_Call]) -> None:
+        """Put calls back to be run again, which gives the same answers; those with an outcome are told it."""
+        with self._lock:
+            for call in reversed(taken):
+                if call.outcome is None and call not in self._waiting:
+                    self._waiting.appendleft(call)
+        for call in taken:
+            if call.outcome is not None and not call.told:
+                call.resolve(call.outcome)
 
     def _rules(self) -> Rules:
         now = time.monotonic()
         if now < self._next_sweep:
-            return Rules(quotas=self._quotas)
+            return self._plain_rules
         self._next_sweep = now + _SWEEP_EVERY_SECONDS
-        return Rules(quotas=self._quotas, sweep_limit=_SWEEP_LIMIT)
+        return self._sweeping_rules
 
     def _pass_lead(self) -> None:
         """Make the first waiting caller the leader; the background thread, if that one cannot lead itself."""
@@ -156,7 +181,7 @@ class Committer:
                 return
             successor = self._waiting[0]
             if successor.gate is not None:
-                successor.gate.release()
+                successor.open_gate()
                 return
         self._lead_in_background()
 
@@ -190,13 +215,14 @@ class Committer:
     def _lead_in_background(self) -> None:
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run_in_background,
                     args=(self._wake,),
                     name="leasehold-committer",
                     daemon=True,
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread  # Not before: Ctrl-C must not leave us with one that never started.
         self._wake.set()
 
     def _run_in_background(self, wake: threading.Event) -> None:
@@ -210,8 +236,11 @@ class Committer:
             except Exception:
                 _logger.exception("the background committer hit a defect and goes on")
 
-    def close(self) -> None:
-        """Refuse new commands, and answer those that were never taken on board."""
+    def close(self) -> bool:
+        """Refuse new commands, answer those never taken on board, and say whether the store is left alone.
+
+        It is not while the background thread waits for a writer that does not go on.
+        """
         with self._lock:
             self._closed = True
             left, self._waiting = list(self._waiting), deque()
@@ -219,8 +248,10 @@ class Committer:
         for call in left:
             call.resolve(ClientClosed("this client was closed before the command was run"))
         self._wake.set()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(self._timeout)
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(self._timeout)
+        return not thread.is_alive()
 
     def after_fork_in_child(self) -> None:
         """Start anew: the parent's threads, and the callers they answered, do not exist here."""

@@ -11,6 +11,7 @@ lost stays lost: a late answer does not bring it back, because its holder may ha
 
 import heapq
 import itertools
+import logging
 import random
 import threading
 from collections import defaultdict
@@ -31,8 +32,10 @@ from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 _RENEWALS_PER_TTL = 3
 _JITTER = 0.1
 _RETRIES_PER_INTERVAL = 8
-_DROPPED_KEPT = 1_000
+_PLANS_ALWAYS_KEPT = 1_000
 _IDLE_NS = 60 * NANOSECONDS_PER_SECOND
+
+_logger = logging.getLogger(__name__)
 
 
 class Kept:
@@ -76,11 +79,21 @@ def _is_void(plan: _Plan) -> bool:
 class Keeper:
     """Renews leases until they are dropped, lost, or the keeper is closed."""
 
-    def __init__(self, registrar: Registrar, clock: Clock, trust: Trust, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        registrar: Registrar,
+        clock: Clock,
+        trust: Trust,
+        *,
+        seed: int | None = None,
+        threaded: bool = True,
+    ) -> None:
+        """`threaded=False` leaves it to the caller to `step`, as tests and simulations do."""
         self._registrar = registrar
         self._clock = clock
         self._trust = trust
         self._random = random.Random(seed)
+        self._threaded = threaded
         self.restart()
 
     def restart(self) -> None:
@@ -88,8 +101,8 @@ class Keeper:
         self._changed = threading.Condition()
         self._plans: list[_Plan] = []
         self._order = itertools.count()
+        self._plans_maximum = _PLANS_ALWAYS_KEPT
         self._wakes_at_ns = 0
-        self._dropped = 0
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -97,28 +110,23 @@ class Keeper:
         """Begin to renew a lease."""
         with self._changed:
             self._plan_renewal(kept)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="leasehold-keeper", daemon=True)
-                self._thread.start()
+            if self._thread is None and self._threaded:
+                thread = threading.Thread(target=self._run, name="leasehold-keeper", daemon=True)
+                thread.start()
+                self._thread = thread  # Not before: Ctrl-C must not leave us with one that never started.
 
     def drop(self, kept: Kept) -> None:
         """Stop renewing a lease; it is not reported as lost any more."""
         kept.dropped = True
-        self._dropped += 1
-        if self._dropped > max(_DROPPED_KEPT, len(self._plans) // 2):
-            with self._changed:
-                # A plan may lie weeks ahead; those of dropped leases must not pile up until then.
-                self._plans = [plan for plan in self._plans if not _is_void(plan)]
-                heapq.heapify(self._plans)
-                self._dropped = 0
 
     def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
         """Take in a renewal, whoever asked for it."""
         with self._changed:
             kept.in_flight = False
-            if kept.loss is not None:
+            if kept.loss is not None or kept.dropped:
                 return
-            kept.lease = lease
+            if lease.version >= kept.lease.version:  # An answer may be overtaken by a later one.
+                kept.lease = lease
             kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
             self._plan_renewal(kept)
 
@@ -128,7 +136,10 @@ class Keeper:
             if kept.loss is not None or kept.dropped:
                 return
             kept.loss = loss
-        kept.on_lost(loss)
+        try:
+            kept.on_lost(loss)
+        except Exception:
+            _logger.exception("what was to hear of a lost lease failed; the other leases are kept on")
 
     def close(self) -> None:
         """Stop renewing altogether."""
@@ -149,9 +160,17 @@ class Keeper:
         when_ns = min(self._clock.tick_ns() + delay_ns, kept.deadline_ns)
         kept.planned_ns = when_ns if kept.renewing and not kept.in_flight else kept.deadline_ns
         heapq.heappush(self._plans, (kept.planned_ns, next(self._order), kept))
+        if len(self._plans) > self._plans_maximum:
+            self._forget_void_plans()
         if kept.planned_ns < self._wakes_at_ns:
             # Only then: a keeper that wakes for nothing takes the interpreter from whoever is working.
             self._changed.notify()
+
+    def _forget_void_plans(self) -> None:
+        """Drop the plans that count no more: they may lie weeks ahead, and must not pile up until then."""
+        self._plans = [plan for plan in self._plans if not _is_void(plan)]
+        heapq.heapify(self._plans)
+        self._plans_maximum = 2 * len(self._plans) + _PLANS_ALWAYS_KEPT
 
     def _run(self) -> None:
         while True:
@@ -161,16 +180,20 @@ class Keeper:
                     self._changed.wait(delay_ns / NANOSECONDS_PER_SECOND)
                 if self._closed:
                     return
-                overdue, due = self._take_due()
-            for kept in overdue:
-                self.lose(kept, window_closed(kept.lease))
-            for (tenant, holder), group in due.items():
-                for start in range(0, len(group), BATCH_LEASES):
-                    self._send(tenant, holder, group[start : start + BATCH_LEASES])
+            self.step()
+
+    def step(self) -> None:
+        """Do what is due at this moment: report what was lost, and send renewals."""
+        with self._changed:
+            overdue, due = self._take_due()
+        for kept in overdue:
+            self.lose(kept, window_closed(kept.lease))
+        for (tenant, holder), group in due.items():
+            for start in range(0, len(group), BATCH_LEASES):
+                self._send(tenant, holder, group[start : start + BATCH_LEASES])
 
     def _delay_to_next_ns(self) -> int:
-        while self._plans and _is_void(self._plans[0]):
-            heapq.heappop(self._plans)
+        """Return the time to the next plan. A void one counts: else each grant would cost a wake-up."""
         return self._plans[0][0] - self._clock.tick_ns() if self._plans else _IDLE_NS
 
     def _take_due(self) -> tuple[list[Kept], dict[tuple[str, str], list[Kept]]]:

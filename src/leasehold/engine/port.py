@@ -46,7 +46,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which leases to list, in the order of their ids (which is the order of their grants)."""
+    """Which leases to list, in the order of their ids (for one client, the order of their grants)."""
 
     tenant: str | None = None
     """None: of every tenant."""

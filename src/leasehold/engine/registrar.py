@@ -76,13 +76,13 @@ class Registrar:
 
     def page(self, query: LeaseQuery) -> list[LeaseStatus]:
         """Return one page of leases."""
-        if not 1 <= query.limit <= PAGE_MAXIMUM:
-            raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
+        _check_limit(query.limit)
         with self.store.snapshot() as snapshot:
             return [_status_of(lease, snapshot) for lease in snapshot.leases(query)]
 
     def entries(self, query: EntryQuery) -> list[Entry]:
         """Return one page of the ledger."""
+        _check_limit(query.limit)
         with self.store.snapshot() as snapshot:
             return snapshot.entries(query)
 
@@ -102,8 +102,13 @@ class Registrar:
 
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""
-        self._committer.close()
-        self.store.close()
+        if self._committer.close():
+            self.store.close()
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= PAGE_MAXIMUM:
+        raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
 def _status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:

@@ -26,7 +26,7 @@ def age(lease: Lease, now: Now, authority: Authority, eras: dict[int, Era]) -> t
     holder may not use it, and nobody may take it over by guessing.
     """
     expires = lease.expires_tick
-    if lease.is_terminal or expires is None:
+    if expires is None:
         return [], lease
     events: list[LeaseEvent] = []
     if expires.era != now.tick.era:

@@ -5,6 +5,7 @@ holder, id and content) is recognised for an hour and answered from what happene
 caller whose reply was lost can simply ask again.
 """
 
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -18,13 +19,14 @@ REQUEST_MEMORY_NS = 3600 * 1_000_000_000
 _encoder = msgspec.json.Encoder()
 
 
-class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="command"):
+class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True, tag_field="command"):
     not_content: ClassVar[dict[str, str]] = {"request_id": ""}
     """Fields, blanked, that do not make a request another one; all other fields do."""
 
     tenant: str = "default"
     request_id: str
 
+    @cached_property
     def request_key(self) -> str:
         """Return the key under which the ledger remembers this request.
 

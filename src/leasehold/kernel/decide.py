@@ -17,9 +17,11 @@ from leasehold.kernel.wellformed import check_command
 
 def decide(command: Command, view: View, now: Now) -> Decision | Refusal:
     """Apply the law to one command. Raises `Missing` when the view lacks a record it needs."""
-    refusal = check_command(command)
-    if refusal is not None:
-        return refusal
+    return check_command(command) or decide_wellformed(command, view, now)
+
+
+def decide_wellformed(command: Command, view: View, now: Now) -> Decision | Refusal:
+    """Apply the law to a command that `check_command` has found nothing wrong with."""
     match command:
         case Acquire():
             return acquire(command, view, now)

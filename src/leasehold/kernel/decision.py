@@ -37,6 +37,8 @@ def age(lease: Lease, view: View, now: Now) -> tuple[list[LeaseEvent], Lease]:
     expires = lease.expires_tick
     if expires is not None and expires.comparable(now.tick) and expires.value > now.tick.value:
         return [], lease
+    if lease.is_terminal:
+        return [], lease
     return aging.age(lease, now, view.authority, view.eras_for(lease))
 
 

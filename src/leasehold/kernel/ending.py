@@ -19,7 +19,7 @@ from leasehold.kernel.view import View
 
 def release(command: Release, view: View, now: Now) -> Decision:
     """Give leases back. Only their holder can; what has ended already stays as it ended."""
-    request = command.request_key()
+    request = command.request_id
     events: list[LeaseEvent] = []
     outcomes: dict[str, Ended | Refusal] = {}
     for lease_id in dict.fromkeys(command.lease_ids):
@@ -82,7 +82,7 @@ def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked:
         tick=now.tick,
         at_ns=now.wall_ns,
         actor=command.operator,
-        request=command.request_key(),
+        request=command.request_id,
         tenant=lease.tenant,
         lease_id=lease.lease_id,
         resource=lease.resource,
@@ -96,8 +96,6 @@ def _end(
     lease: Lease, view: View, now: Now, event_for: Callable[[Lease], LeaseReleased | LeaseRevoked]
 ) -> tuple[list[LeaseEvent], Ended]:
     """End a lease with the event that `event_for` makes, unless it is over already."""
-    if lease.is_terminal:
-        return [], Ended(lease=lease, already=True)
     events, lease = age(lease, view, now)
     if lease.is_terminal:
         return events, Ended(lease=lease, already=True)

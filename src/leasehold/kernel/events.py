@@ -27,7 +27,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     """Wall time, for people and audit only."""
     actor: str
     request: str | None = None
-    """The key of the request that caused this, so that a retry finds it."""
+    """The request that caused this: its key for a grant or renewal, so that a retry finds it; else its id."""
     schema: int = SCHEMA
 
     @property

@@ -21,7 +21,7 @@ from leasehold.kernel.view import View
 
 def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
     """Grant a claim, or say who is in the way."""
-    request = command.request_key()
+    request = command.request_key
     earlier = remembered(request, view, now)
     if isinstance(earlier, LeaseIssued):
         return _granted_before(earlier, view, now)

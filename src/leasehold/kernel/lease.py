@@ -59,7 +59,10 @@ class LeaseState(_Word):
     @property
     def is_terminal(self) -> bool:
         """Say whether nothing can happen to a lease in this state any more."""
-        return self not in (LeaseState.PENDING, LeaseState.ACTIVE)
+        return self is not _ACTIVE and self is not _PENDING
+
+
+_PENDING, _ACTIVE = LeaseState.PENDING, LeaseState.ACTIVE
 
 
 class ReleaseReason(_Word):
@@ -120,7 +123,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def is_terminal(self) -> bool:
         """Say whether the lease has ended for good."""
-        return self.state.is_terminal
+        return self.state is not _ACTIVE and self.state is not _PENDING
 
     def ticks_remaining(self, now: Tick) -> int:
         """Return how much authority time is left; 0 when it is over, ended, or unknown."""

@@ -28,7 +28,7 @@ class _Extension(msgspec.Struct, frozen=True):
 
 def renew(command: Renew, view: View, now: Now) -> Decision:
     """Extend what can be extended, and answer for each lease in the order asked."""
-    request = command.request_key()
+    request = command.request_key
     repeated = remembered(request, view, now) is not None
     plan = {
         lease_id: _extend(lease_id, command, view, now, repeated=repeated) for lease_id in command.lease_ids

@@ -8,7 +8,7 @@ Records may be loaded before or after events were applied: what a store still sa
 event has changed here does not count.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import msgspec
 
@@ -18,7 +18,6 @@ from leasehold.kernel.events import EpochRaised, Event, StoreOpened
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
-from leasehold.kernel.wellformed import check_command
 
 ResourceKey = tuple[str, str]
 """Tenant and resource."""
@@ -60,24 +59,22 @@ class Missing(LookupError):
 def keys_of(command: Command, quotas: Quotas) -> Keys:
     """Return what a command is sure to need, so that a whole batch can be read at once.
 
-    A malformed command needs nothing: it is refused unread. An ending needs no memory of requests: who ends
-    a lease twice finds it ended.
+    The command is well-formed: a malformed one is refused unread. An ending needs no memory of requests: who
+    ends a lease twice finds it ended.
     """
     keys = Keys()
-    if check_command(command) is not None:
-        return keys
     match command:
         case Acquire():
             keys.leases.add(command.lease_id)
             keys.resources.add((command.tenant, command.resource))
-            keys.requests.add(command.request_key())
+            keys.requests.add(command.request_key)
             if quotas.leases_per_holder is not None:
                 keys.holders.add((command.tenant, command.holder))
             if quotas.leases_per_tenant is not None:
                 keys.tenants.add(command.tenant)
         case Renew():
             keys.leases.update(command.lease_ids)
-            keys.requests.add(command.request_key())
+            keys.requests.add(command.request_key)
         case Revoke():
             keys.leases.add(command.lease_id)
         case _:
@@ -85,12 +82,16 @@ def keys_of(command: Command, quotas: Quotas) -> Keys:
     return keys
 
 
+_NO_QUOTAS = Quotas()
+
+
 class View:
     """A working copy of some records, and of the registrar's own."""
 
     def __init__(self, authority: Authority | None, quotas: Quotas | None = None) -> None:
         self._authority = authority
-        self.quotas = quotas or Quotas()
+        self.quotas = quotas or _NO_QUOTAS
+        self._counting = self.quotas != _NO_QUOTAS
         self.eras: dict[int, Era] = {}
         self.changed: dict[str, Lease] = {}
         """Leases that events have changed since they were loaded."""
@@ -102,9 +103,9 @@ class View:
         self._resources_asked: set[ResourceKey] = set()
         self._requests: dict[str, Event | None] = {}
         self._holders: dict[HolderKey, int] = {}
-        self._holder_changes: Counter[HolderKey] = Counter()
+        self._holder_changes: dict[HolderKey, int] = {}
         self._tenants: dict[str, int] = {}
-        self._tenant_changes: Counter[str] = Counter()
+        self._tenant_changes: dict[str, int] = {}
         self._eras_asked: set[int] = set()
 
     @property
@@ -155,14 +156,14 @@ class View:
     def count_of_holder(self, tenant: str, holder: str) -> int:
         """Return how many unended leases a holder has."""
         try:
-            return self._holders[(tenant, holder)] + self._holder_changes[(tenant, holder)]
+            return self._holders[(tenant, holder)] + self._holder_changes.get((tenant, holder), 0)
         except KeyError:
             raise Missing(Keys(holders={(tenant, holder)})) from None
 
     def count_of_tenant(self, tenant: str) -> int:
         """Return how many unended leases a tenant has."""
         try:
-            return self._tenants[tenant] + self._tenant_changes[tenant]
+            return self._tenants[tenant] + self._tenant_changes.get(tenant, 0)
         except KeyError:
             raise Missing(Keys(tenants={tenant})) from None
 
@@ -189,7 +190,8 @@ class View:
             self.changed[lease_id] = after
             if before is None:
                 self.created[lease_id] = None
-            self._recount(before, after)
+            if self._counting:
+                self._recount(before, after)
         if event.request is not None:
             self._requests[event.request] = event
 
@@ -212,5 +214,6 @@ class View:
     def _recount(self, before: Lease | None, after: Lease) -> None:
         """Keep apart what events change in the counts: a store that is asked later does not know of it."""
         change = int(not after.is_terminal) - int(before is not None and not before.is_terminal)
-        self._holder_changes[(after.tenant, after.holder)] += change
-        self._tenant_changes[after.tenant] += change
+        holder = (after.tenant, after.holder)
+        self._holder_changes[holder] = self._holder_changes.get(holder, 0) + change
+        self._tenant_changes[after.tenant] = self._tenant_changes.get(after.tenant, 0) + change

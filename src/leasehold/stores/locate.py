@@ -33,23 +33,28 @@ def open_store(
     url: str | None = None, *, durability: str = "full", group: bool = False, create: bool = True
 ) -> Store:
     """Open the store that `url` names, or the one that `locate` finds."""
-    address = locate(url)
-    scheme, separator, rest = address.partition(":")
-    if scheme == "memory" and separator and not rest.strip("/"):
+    path = sqlite_path(locate(url))
+    if path is None:
         return MemoryStore()
-    if separator and scheme == "sqlite":
-        path = Path(rest.removeprefix("//").removeprefix("/"))
-    elif separator and rest.startswith("//"):
-        raise InvalidInput(
-            f"{address!r} is no address of a store; use sqlite:///path/to/leases.db or memory:", field="url"
-        )
-    else:
-        path = Path(address)
     from leasehold.stores.sqlite import SqliteStore  # loading SQLite takes time that others need not pay
 
     if create and path.parent.name == FOLDER:
         _hide_from_git(path.parent, group=group)
     return SqliteStore(path, durability=durability, group=group, create=create)
+
+
+def sqlite_path(address: str) -> Path | None:
+    """Return the file that an address names; None for a store in memory."""
+    scheme, separator, rest = address.partition(":")
+    if scheme == "memory" and separator and not rest.strip("/"):
+        return None
+    if separator and scheme == "sqlite":
+        return Path(rest.removeprefix("//").removeprefix("/"))
+    if separator and rest.startswith("//"):
+        raise InvalidInput(
+            f"{address!r} is no address of a store; use sqlite:///path/to/leases.db or memory:", field="url"
+        )
+    return Path(address)
 
 
 def _work_tree(here: Path) -> Path | None:

@@ -10,24 +10,25 @@ from contextlib import contextmanager
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery, WouldBlock
-from leasehold.errors import StoreRejected
+from leasehold.errors import ClientClosed, StoreRejected
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import Event
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import Keys, Records
 
 
 class MemoryStore:
-    """Records and the ledger in dictionaries, behind one lock."""
+    """Records and the ledger in dictionaries, with one lock for writers and one for each moment."""
 
     def __init__(self, clock: Clock | None = None, identity: str = "memory:1") -> None:
         self.clock = clock or SystemClock()
         self.identity = identity
         self._turn = threading.Lock()
         self._grown = threading.Condition()
-        self.tables = MemoryTables()
+        self._tables = MemoryTables()
+        self._closed = False
 
     @property
     def url(self) -> str:
@@ -41,19 +42,31 @@ class MemoryStore:
         if not self._turn.acquire(blocking=blocking):
             raise WouldBlock
         try:
-            before = len(self.tables.entries)
-            yield MemoryTransaction(self.tables, self.reading)
+            self._ensure_open()
+            yield MemoryTransaction(self._tables, self.reading, self._commit)
         finally:
             self._turn.release()
-        if len(self.tables.entries) > before:
-            with self._grown:
-                self._grown.notify_all()
+
+    def _commit(self, batch: Batch) -> None:
+        with self._grown:
+            if self._tables.readers:
+                # Whoever looks at the present tables goes on seeing them; we leave them behind.
+                self._tables = self._tables.copy()
+            self._tables.take_in(batch)
+            self._grown.notify_all()
 
     @contextmanager
     def snapshot(self) -> Iterator["MemorySnapshot"]:
-        """Open a consistent read. Writers wait for it: in memory that is shorter than copying."""
-        with self._turn:
-            yield MemorySnapshot(self.tables, self.reading)
+        """Open a consistent read that no writer has to wait for: it costs the next commit a copy."""
+        with self._grown:
+            self._ensure_open()
+            tables = self._tables
+            tables.readers += 1
+        try:
+            yield MemorySnapshot(tables, self.reading)
+        finally:
+            with self._grown:
+                tables.readers -= 1
 
     def reading(self) -> ClockReading:
         """Read the authority clock."""
@@ -67,14 +80,23 @@ class MemoryStore:
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
         with self._grown:
-            return self._grown.wait_for(lambda: len(self.tables.entries) > position, timeout)
+            self._grown.wait_for(lambda: self._closed or len(self._tables.entries) > position, timeout)
+            self._ensure_open()
+            return len(self._tables.entries) > position
 
     def blocker(self) -> int | None:
         """Return None: only threads of this process can be in the way."""
         return None
 
     def close(self) -> None:
-        """Do nothing: the memory goes when the last reference does."""
+        """Refuse any further use; the memory goes when the last reference does. Closing twice is fine."""
+        with self._grown:
+            self._closed = True
+            self._grown.notify_all()
+
+    def _ensure_open(self) -> None:
+        if self._closed:
+            raise ClientClosed("this store was closed; connect again")
 
 
 class MemoryTables:
@@ -87,8 +109,51 @@ class MemoryTables:
         self.leases: dict[str, Lease] = {}
         self.standing: dict[tuple[str, str], dict[str, None]] = {}
         self.requests: dict[str, Event] = {}
+        self.readers = 0
+        """How many snapshots look at these tables, which must not change meanwhile."""
 
-    def put(self, lease: Lease) -> None:
+    def copy(self) -> "MemoryTables":
+        """Return tables with the same content, to be changed instead of these."""
+        twin = MemoryTables()
+        twin.authority = self.authority
+        twin.eras = dict(self.eras)
+        twin.entries = list(self.entries)
+        twin.leases = dict(self.leases)
+        twin.standing = {key: dict(here) for key, here in self.standing.items()}
+        twin.requests = dict(self.requests)
+        return twin
+
+    def take_in(self, batch: Batch) -> None:
+        """Take a whole batch in; raise StoreRejected, and change nothing, if it cannot be."""
+        self._refuse_impossible(batch)
+        self.entries.extend(batch.entries)
+        for lease in (*batch.changed, *batch.created):
+            self._put(lease)
+        for era in batch.ended_eras:
+            self.eras[era.number] = era
+        for entry in batch.entries:
+            if entry.event.request is not None:
+                self.requests[entry.event.request] = entry.event
+        self.authority = batch.authority
+
+    def _refuse_impossible(self, batch: Batch) -> None:
+        """Keep unique what must be, whatever the law has let through: lease ids, and exclusive leases."""
+        changed = {lease.lease_id: lease for lease in batch.changed}
+        taken: set[tuple[str, str]] = set()
+        names: set[str] = set()
+        for lease in batch.created:
+            if lease.lease_id in self.leases or lease.lease_id in names:
+                raise StoreRejected("a lease with this id exists already; propose another")
+            names.add(lease.lease_id)
+            if lease.mode is not Mode.EXCLUSIVE or lease.is_terminal:
+                continue
+            key = (lease.tenant, lease.resource)
+            here = (changed.get(one, self.leases[one]) for one in self.standing.get(key, {}))
+            if key in taken or any(one.mode is Mode.EXCLUSIVE and not one.is_terminal for one in here):
+                raise StoreRejected("another exclusive lease stands on this resource")
+            taken.add(key)
+
+    def _put(self, lease: Lease) -> None:
         """Keep a lease, and the index of unended leases in step."""
         self.leases[lease.lease_id] = lease
         here = self.standing.setdefault((lease.tenant, lease.resource), {})
@@ -159,6 +224,13 @@ class MemorySnapshot:
 class MemoryTransaction(MemorySnapshot):
     """The only writer while it lasts."""
 
+    def __init__(
+        self, tables: MemoryTables, reading: Callable[[], ClockReading], commit: Callable[[Batch], None]
+    ) -> None:
+        super().__init__(tables, reading)
+        self.commit = commit
+        """Take the whole batch in, or raise and take nothing."""
+
     def lapsed(self, now: Tick, limit: int) -> list[str]:
         """Return standing leases that time may have ended, the longest overdue first."""
         overdue = [
@@ -169,21 +241,6 @@ class MemoryTransaction(MemorySnapshot):
             and (lease.expires_tick.era, lease.expires_tick.value) <= (now.era, now.value)
         ]
         return [lease_id for _, _, lease_id in sorted(overdue)[:limit]]
-
-    def commit(self, batch: Batch) -> None:
-        """Take the whole batch in."""
-        tables = self._tables
-        if any(lease.lease_id in tables.leases for lease in batch.created):
-            raise StoreRejected("a lease with this id exists already; propose another")
-        tables.entries.extend(batch.entries)
-        for lease in (*batch.changed, *batch.created):
-            tables.put(lease)
-        for era in batch.ended_eras:
-            tables.eras[era.number] = era
-        for entry in batch.entries:
-            if entry.event.request is not None:
-                tables.requests[entry.event.request] = entry.event
-        tables.authority = batch.authority
 
 
 def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:

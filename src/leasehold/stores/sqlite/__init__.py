@@ -6,9 +6,12 @@
 - ``rows``         how records are spelled as rows
 - ``write_queue``  who writes next
 - ``connection``   opening the file; which SQLite is good enough
-- ``files``        modes, identity, network file systems
+- ``files``        modes, network file systems
+- ``identity``     which file this is, however it is called
 - ``failures``     what SQLite's errors mean to us
+- ``opened``       one process's hold on the file; why it is given up in a fork
 - ``backup``       copies that can be restored without repeating a token
+- ``copying``      how pages are copied, and a copy is checked
 - ``migrations``   the schema, in numbered steps
 """
 

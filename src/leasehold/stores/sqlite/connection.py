@@ -5,6 +5,7 @@ bug), so such a library is refused outright.
 """
 
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -14,12 +15,15 @@ from leasehold.stores.sqlite.failures import translated
 APPLICATION_ID = 0x4C454153
 """The four letters that mark a SQLite file as ours."""
 
+BACKUP_APPLICATION_ID = 0x4C454142
+"""What marks a backup. It cannot be used as a store, lest it be put in place by hand: see `backup`."""
+
 _FIRST_AFFECTED = (3, 7, 0)
 _FIRST_SOUND = (3, 51, 3)
 _FOREIGN_LOCK_PATIENCE_MS = 5_000
 """How long to wait for a program that does not queue like we do, such as a SQL shell."""
 
-_CHECKPOINT_PAGES = 4_000
+_CHECKPOINT_PAGES = 8_000
 """How far the log may grow (times the page size) before a commit moves it into the file."""
 
 DURABILITIES = {"full": "FULL", "fast": "NORMAL"}
@@ -54,8 +58,30 @@ def open_connection(path: Path, *, durability: str, vfs: str | None = None) -> a
     return connection
 
 
+def refuse_foreign_file(path: Path) -> None:
+    """Raise StoreUnusable for a file that is plainly not ours, without touching it in any way.
+
+    To open it in earnest could change it: SQLite would first tidy up what its own program left unfinished.
+    A file that says too little is let pass; `open_connection` looks again.
+    """
+    uri = f"file:{quote(str(path))}?immutable=1"
+    with translated(str(path)):
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            _refuse_foreign(connection, path)
+        except apsw.CorruptError:
+            pass  # It may be ours and just being written to.
+        finally:
+            connection.close()
+
+
 def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
-    if connection.pragma("application_id") == APPLICATION_ID:
+    mark = connection.pragma("application_id")
+    if mark == APPLICATION_ID:
         return
+    if mark == BACKUP_APPLICATION_ID:
+        raise StoreUnusable(
+            f"{path} is a backup of a store; put it in place with `leasehold restore`", path=str(path)
+        )
     if connection.execute("SELECT count(*) FROM sqlite_schema").get:
         raise StoreUnusable(f"{path} is a SQLite file of another program; name another file", path=str(path))

@@ -4,6 +4,7 @@ An error before the commit has changed nothing. An I/O error during the commit l
 the bytes may have reached the disk and come back to light when the file is next recovered.
 """
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -26,6 +27,17 @@ def translated(path: str) -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise store_error(error, path) from error
+
+
+def system_error(error: OSError, path: str) -> StoreError:
+    """Return our error for one that the operating system gave us before SQLite had its say."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreFull(f"no space left for {path}; free some and try again", path=path)
+    return StoreUnusable(
+        f"{path} cannot be used as a store: {error.strerror}; check the path, and that the file and its "
+        "folder are writable for this user",
+        path=path,
+    )
 
 
 def store_error(error: apsw.Error, path: str) -> StoreError:

@@ -8,10 +8,12 @@ that this process, and so SQLite in this process, holds on it.
 """
 
 import os
+import re
 import stat
 from pathlib import Path
 
 from leasehold.errors import StoreUnusable
+from leasehold.stores.sqlite.failures import system_error
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -21,49 +23,62 @@ NETWORK_FILE_SYSTEMS = frozenset(
     }
 )  # fmt: skip
 
-
-def file_mode(*, group: bool) -> int:
-    """Return the mode of the store's files."""
-    return 0o660 if group else 0o600
+_OCTAL = re.compile(r"\\([0-7]{3})")
+"""How the mount table spells a space, a tab, a line break and a backslash in a name."""
 
 
 def prepare(path: Path, *, group: bool, create: bool) -> None:
     """Make sure that there is a file which could be a store; raise StoreUnusable if there cannot be."""
     refuse_network(path)
-    if path.is_dir():
-        raise StoreUnusable(f"{path} is a folder; name a file in it, such as {path / 'leases.db'}")
-    if not path.exists():
-        if not create:
-            raise StoreUnusable(f"there is no store at {path}; check the address", path=str(path))
-        _create(path, group=group)
-        return
-    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+    try:
+        status = _status_of(path)
+        if status is None and create:
+            _create(path, group=group)
+            return
+    except FileExistsError:
+        return  # Another thread or process was quicker.
+    except OSError as error:
+        raise system_error(error, str(path)) from error
+    if status is None or (status.st_size == 0 and not create):
+        raise StoreUnusable(f"there is no store at {path}; check the address", path=str(path))
+    if stat.S_ISDIR(status.st_mode):
+        raise StoreUnusable(
+            f"{path} is a folder; name a file in it, such as {path / 'leases.db'}", path=str(path)
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreUnusable(f"{path} is not a regular file; name another one", path=str(path))
+    if status.st_size == 1:  # which SQLite would take for an empty file, and overwrite
+        raise StoreUnusable(f"{path} is not a leasehold store; name another file", path=str(path))
+    if status.st_nlink > 1:
+        # SQLite names its log after the file: under two names there would be two logs, and two truths.
+        raise StoreUnusable(
+            f"{path} has {status.st_nlink} names (hard links), and a store must have one; remove the others",
+            path=str(path),
+        )
+    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK):
         raise StoreUnusable(
             f"{path} and its folder must be writable for this user; a store cannot be used read-only",
             path=str(path),
         )
 
 
-def _create(path: Path, *, group: bool) -> None:
+def _status_of(path: Path) -> os.stat_result | None:
     try:
-        if not path.parent.exists():
-            path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-            path.parent.chmod(0o2770 if group else 0o700)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, file_mode(group=group))
-        os.fchmod(descriptor, file_mode(group=group))
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _create(path: Path, *, group: bool) -> None:
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+        path.parent.chmod(0o2770 if group else 0o700)
+    mode = 0o660 if group else 0o600
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    try:
+        os.fchmod(descriptor, mode)  # whatever the umask says
+    finally:
         os.close(descriptor)
-    except FileExistsError:
-        return  # Another thread or process was quicker.
-    except OSError as error:
-        raise StoreUnusable(
-            f"cannot create a store at {path}: {error.strerror}; name a writable place", path=str(path)
-        ) from error
-
-
-def identity(path: Path) -> str:
-    """Name the file itself, so that a copy under the same path can be told from the original."""
-    status = path.stat()
-    return f"{status.st_dev}:{status.st_ino}"
 
 
 def refuse_network(path: Path) -> None:
@@ -80,15 +95,15 @@ def refuse_network(path: Path) -> None:
 def file_system_of(path: Path, mount_table: str | None = None) -> str:
     """Return the type of the file system that `path` is, or would be, on."""
     if mount_table is None:
-        mount_table = Path("/proc/self/mountinfo").read_text()
+        mount_table = os.fsdecode(Path("/proc/self/mountinfo").read_bytes())
     place = path.absolute().parent.resolve()
     best, kind = "", "unknown"
     for line in mount_table.splitlines():
         before, _, after = line.partition(" - ")
-        mount = before.split()[4].encode().decode("unicode_escape")
+        mount = _OCTAL.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
         inside = place == Path(mount) or Path(mount) in place.parents
         if inside and len(mount) >= len(best):
-            best, kind = mount, after.split()[0]
+            best, kind = mount, after.split(" ")[0]
     return kind
 
 

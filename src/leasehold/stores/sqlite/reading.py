@@ -15,9 +15,20 @@ from leasehold.kernel.chain import Entry, entry_of
 from leasehold.kernel.events import decode_event
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.view import Keys, Records
-from leasehold.stores.sqlite.rows import AUTHORITY_COLUMNS, LEASE_COLUMNS, Row, authority_of, era_of, lease_of
+from leasehold.stores.sqlite.rows import (
+    AUTHORITY_COLUMNS,
+    LAST_EVENT_COLUMNS,
+    LEASE_COLUMNS,
+    Row,
+    authority_of,
+    era_of,
+    lease_of,
+)
 
-_AUTHORITY = f"SELECT {AUTHORITY_COLUMNS} FROM authority"
+_AUTHORITY = (
+    f"SELECT {AUTHORITY_COLUMNS}, {LAST_EVENT_COLUMNS} FROM authority "
+    "JOIN events ON position = (SELECT max(position) FROM events)"
+)
 _LEASE = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id = ?"
 _LEASES = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id IN (SELECT value FROM json_each(?))"
 # Two halves, because each mode has a partial index of its own and every lease is in just one of them.
@@ -28,7 +39,7 @@ _STANDING = (
     "WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'shared'"
 )
 # In order of position, because that is how the index keeps equal requests; sorting would cost more.
-_REQUEST = "SELECT body FROM events WHERE request = ?"
+_REQUEST = "SELECT body FROM events WHERE request = ? AND type IN ('lease.issued', 'lease.renewed')"
 _COUNT_OF_HOLDER = "SELECT count(*) FROM leases WHERE tenant = ? AND holder = ? AND status = 'active'"
 # Walks all standing leases of the tenant; asked only where a quota is set.
 _COUNT_OF_TENANT = "SELECT count(*) FROM leases WHERE tenant = ? AND status = 'active'"
@@ -112,7 +123,8 @@ class SqliteSnapshot:
         if query.holder is not None:
             where.add("holder = ?", query.holder)
         if query.lease_id is not None:
-            where.add(_CONCERNS_LEASE, *[query.lease_id] * 4)
+            spelled = msgspec.json.encode(query.lease_id).decode()  # as it stands in the body of an event
+            where.add(_CONCERNS_LEASE, query.lease_id, query.lease_id, spelled, query.lease_id)
         if query.types:
             where.add(f"type IN ({', '.join('?' * len(query.types))})", *query.types)
         sql = f"SELECT position, body, hash FROM events {where} ORDER BY position LIMIT ?"

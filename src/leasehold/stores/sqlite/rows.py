@@ -58,9 +58,8 @@ END_LEASE = (
     f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED))} WHERE lease_id = ?"
 )
 
-AUTHORITY_COLUMNS = (
-    "epoch, counter, era, era_first_tick, boot_id, identity, tick, wall_ns, rate, position, hash"
-)
+AUTHORITY_COLUMNS = "epoch, era, era_first_tick, boot_id, identity, rate"
+LAST_EVENT_COLUMNS = "counter, tick, at_ns, position, hash"
 
 _MODES = {mode.value: mode for mode in Mode}
 _STATES = {state.value: state for state in LeaseState}
@@ -70,35 +69,39 @@ _REASONS[None] = None
 
 def lease_of(row: Row) -> Lease:
     """Read a lease from a row of LEASE_COLUMNS."""
-    issued_value, expires_value, era, rate = row[15:19]
-    known = expires_value is not None
+    # fmt: off
+    (lease_id, tenant, resource, holder, mode, token, issued_at_ns, max_renewals, adopted_from,
+     bound_to_boot, signature, metadata, config_version, zone_version,
+     ttl_ns, issued, expires, era, rate, expires_at_ns, renewal_count, last_renewed_at_ns, version,
+     status, terminated_at_ns, release_reason, ended_by, end_reason) = row
+    # fmt: on
     return Lease(
-        lease_id=row[0],
-        tenant=row[1],
-        resource=row[2],
-        holder=row[3],
-        mode=_MODES[row[4]],
-        token=row[5],
-        issued_at_ns=row[6],
-        max_renewals=row[7],
-        adopted_from=row[8],
-        bound_to_boot=bool(row[9]),
-        signature=row[10],
-        metadata={} if row[11] == "{}" else msgspec.json.decode(row[11]),
-        config_version=row[12],
-        zone_version=row[13],
-        ttl_ns=row[14],
-        issued_tick=None if issued_value is None else Tick(value=issued_value, era=era, rate=rate),
-        expires_tick=Tick(value=expires_value, era=era, rate=rate) if known else None,
-        expires_at_ns=row[19],
-        renewal_count=row[20],
-        last_renewed_at_ns=row[21],
-        version=row[22],
-        state=_STATES[row[23]],
-        terminated_at_ns=row[24],
-        release_reason=_REASONS[row[25]],
-        ended_by=row[26],
-        end_reason=row[27],
+        lease_id=lease_id,
+        tenant=tenant,
+        resource=resource,
+        holder=holder,
+        mode=_MODES[mode],
+        token=token,
+        issued_at_ns=issued_at_ns,
+        max_renewals=max_renewals,
+        adopted_from=adopted_from,
+        bound_to_boot=bool(bound_to_boot),
+        signature=signature,
+        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
+        config_version=config_version,
+        zone_version=zone_version,
+        ttl_ns=ttl_ns,
+        issued_tick=None if issued is None else Tick(value=issued, era=era, rate=rate),
+        expires_tick=None if expires is None else Tick(value=expires, era=era, rate=rate),
+        expires_at_ns=expires_at_ns,
+        renewal_count=renewal_count,
+        last_renewed_at_ns=last_renewed_at_ns,
+        version=version,
+        state=_STATES[status],
+        terminated_at_ns=terminated_at_ns,
+        release_reason=_REASONS[release_reason],
+        ended_by=ended_by,
+        end_reason=end_reason,
     )
 
 
@@ -109,7 +112,7 @@ def row_of(lease: Lease) -> Row:
         lease.tenant,
         lease.resource,
         lease.holder,
-        lease.mode.value,
+        lease.mode,
         lease.token,
         lease.issued_at_ns,
         lease.max_renewals,
@@ -150,16 +153,21 @@ def _extended(lease: Lease) -> Row:
 
 def _ended(lease: Lease) -> Row:
     return (
-        lease.state.value,
+        lease.state,
         lease.terminated_at_ns,
-        None if lease.release_reason is None else lease.release_reason.value,
+        lease.release_reason,
         lease.ended_by,
         lease.end_reason,
     )
 
 
-def event_columns(entry: Entry) -> Row:
-    """Spell an entry as the values of a row of `events`."""
+EVENT_COLUMNS = (
+    "position, type, at_ns, tenant, lease_id, resource, holder, token, request, tick, counter, body, hash"
+)
+
+
+def event_columns(entry: Entry, counter: int) -> Row:
+    """Spell an entry as the values of EVENT_COLUMNS."""
     event = entry.event
     return (
         entry.position,
@@ -171,41 +179,39 @@ def event_columns(entry: Entry) -> Row:
         getattr(event, "holder", None),
         getattr(event, "token", None),
         event.request,
+        event.tick.value,
+        counter,
         entry.body.decode(),
         entry.hash,
     )
 
 
 def authority_of(row: Row) -> tuple[Authority, Head]:
-    """Read the registrar's record, and where the ledger ends, from a row of AUTHORITY_COLUMNS."""
+    """Read the registrar's record, and where the ledger ends, from both groups of columns."""
+    epoch, era, era_first_tick, boot_id, identity, rate, counter, tick, wall_ns, position, entry_hash = row
     authority = Authority(
-        epoch=row[0],
-        counter=row[1],
-        era=row[2],
-        era_first_tick=row[3],
-        boot_id=row[4],
-        identity=row[5],
-        tick=row[6],
-        wall_ns=row[7],
-        rate=row[8],
+        epoch=epoch,
+        counter=counter,
+        era=era,
+        era_first_tick=era_first_tick,
+        boot_id=boot_id,
+        identity=identity,
+        tick=tick,
+        wall_ns=wall_ns,
+        rate=rate,
     )
-    return authority, Head(position=row[9], hash=row[10])
+    return authority, Head(position=position, hash=entry_hash)
 
 
-def authority_columns(authority: Authority, head: Head) -> Row:
-    """Spell the registrar's record and the ledger's end as the values of AUTHORITY_COLUMNS."""
+def authority_columns(authority: Authority) -> Row:
+    """Spell the present epoch and era as the values of AUTHORITY_COLUMNS."""
     return (
         authority.epoch,
-        authority.counter,
         authority.era,
         authority.era_first_tick,
         authority.boot_id,
         authority.identity,
-        authority.tick,
-        authority.wall_ns,
         authority.rate,
-        head.position,
-        head.hash,
     )
 
 

@@ -1,15 +1,15 @@
 """Transactions, snapshots and waiting on one SQLite file; and what happens to all that in a fork.
 
-One connection writes, behind the write queue; another reads, and no writer waits for it. Both are this
-process's own: a forked child opens its own and never touches what it inherited, because SQLite's locks
-belong to the process that took them.
+One connection writes, behind the write queue; another reads, and no writer waits for it. Both are closed
+before this process forks, and opened again where they are needed; a fork waits for the transactions of other
+threads to end. A child that was forked without that, because they did not end in time, is refused the store.
 """
 
 import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,19 +18,21 @@ import apsw
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import ClientClosed, InvalidInput
-from leasehold.kernel.authority import ClockReading
 from leasehold.stores.sqlite import files
-from leasehold.stores.sqlite.connection import DURABILITIES, open_connection
+from leasehold.stores.sqlite.connection import DURABILITIES
 from leasehold.stores.sqlite.failures import store_error, translated
-from leasehold.stores.sqlite.migrations import migrate
+from leasehold.stores.sqlite.opened import OpenFile, abandon
 from leasehold.stores.sqlite.reading import SqliteSnapshot
-from leasehold.stores.sqlite.write_queue import WriteQueue
+from leasehold.stores.sqlite.write_queue import WriteQueue, writer_of
 from leasehold.stores.sqlite.writing import SqliteTransaction
 
 _POLL_SECONDS = 0.025
 """How late a watcher may notice a commit of another process."""
 
-_HEAD = "SELECT position FROM authority"
+_FORK_PATIENCE_SECONDS = 5.0
+"""How long a fork waits for the transactions of other threads to end."""
+
+_HEAD = "SELECT max(position) FROM events"
 
 
 class SqliteStore:
@@ -48,16 +50,17 @@ class SqliteStore:
     ) -> None:
         if durability not in DURABILITIES:
             raise InvalidInput(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
-        self.path = Path(path).absolute()
+        self.path = Path(path).resolve()
         self.durability = durability
         self.clock = clock or SystemClock()
-        self._group = group
         self._vfs = vfs
         self._closed = False
+        self._file: OpenFile | None = None
+        self._queue: WriteQueue | None = None
         files.prepare(self.path, group=group, create=create)
         self._renew_locks()
-        self._open()
-        _stores.add(self)
+        _register(self)
+        self._open_file()
 
     @property
     def url(self) -> str:
@@ -66,30 +69,29 @@ class SqliteStore:
 
     def _renew_locks(self) -> None:
         self._turn = threading.Lock()
-        self._reading = threading.Lock()
+        """Held by the thread that writes or waits for its turn to; it alone touches the queue."""
         self._opening = threading.Lock()
+        """Held to open the file, to give it up, and during a fork."""
         self._grown = threading.Condition()
         self._watchers = 0
 
-    def _open(self) -> None:
-        self._queue = WriteQueue(str(self.path), files.file_mode(group=self._group))
-        try:
-            self._queue.enter(blocking=True)
-            try:
-                self._writer = self._connect()
-                with translated(str(self.path)):
-                    migrate(self._writer, self.path)
-                self._reader = self._connect()
-            finally:
-                self._queue.leave()
-        except BaseException:
-            self._queue.close()
-            raise
-        self._identity = files.identity(self.path)
-        self._inherited = False
+    def _open_file(self) -> OpenFile:
+        opened = self._file
+        if opened is not None:
+            return opened
+        with self._opening:
+            if self._closed:
+                raise ClientClosed("this store was closed; connect again")
+            if self._file is None:
+                self._file = OpenFile(self.path, durability=self.durability, clock=self.clock, vfs=self._vfs)
+            return self._file
 
-    def _connect(self) -> apsw.Connection:
-        return open_connection(self.path, durability=self.durability, vfs=self._vfs)
+    def _give_up(self, opened: OpenFile) -> None:
+        """Let the next use open the file anew."""
+        with self._opening:
+            if self._file is opened:
+                self._file = None
+        opened.retire()
 
     @contextmanager
     def write(self, *, blocking: bool = True, durable: bool = False) -> Iterator[SqliteTransaction]:
@@ -97,53 +99,73 @@ class SqliteStore:
         if not self._turn.acquire(blocking=blocking):
             raise WouldBlock
         try:
-            self._ensure_open()
-            self._queue.enter(blocking=blocking)
-            try:
-                self._begin(durable=durable)
-                yield SqliteTransaction(self._writer, self.reading)
-            except apsw.Error as error:
-                raise store_error(error, str(self.path)) from error
-            finally:
-                self._end(durable=durable)
-                self._queue.leave()
+            while not (yield from self._write_once(blocking=blocking, durable=durable)):
+                pass
         finally:
             self._turn.release()
+            if self._closed:
+                self._close_queue()
         if self._watchers:
             with self._grown:
                 self._grown.notify_all()
 
-    def _begin(self, *, durable: bool) -> None:
-        if durable and self.durability != "full":
-            self._writer.pragma("synchronous", DURABILITIES["full"])
-        self._writer.execute("BEGIN IMMEDIATE")
+    def _write_once(self, *, blocking: bool, durable: bool) -> Generator[SqliteTransaction, None, bool]:
+        """Yield a transaction when our turn has come; or return False if the file was given up meanwhile."""
+        opened = self._open_file()
+        if self._queue is None:
+            self._queue = WriteQueue(self.path)
+        self._queue.enter(blocking=blocking)
+        try:
+            with opened.writing:
+                if opened.is_current():
+                    yield from self._transaction(opened, durable=durable)
+                    return True
+        finally:
+            self._queue.leave()
+        self._queue.close()
+        self._queue = None
+        self._give_up(opened)
+        return False
 
-    def _end(self, *, durable: bool) -> None:
-        if self._writer.in_transaction:
-            self._writer.execute("ROLLBACK")
-        if durable and self.durability != "full":
-            self._writer.pragma("synchronous", DURABILITIES[self.durability])
+    def _transaction(self, opened: OpenFile, *, durable: bool) -> Iterator[SqliteTransaction]:
+        connection = opened.writer
+        strengthen = durable and self.durability != "full"
+        try:
+            if strengthen:
+                connection.pragma("synchronous", DURABILITIES["full"])
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield SqliteTransaction(connection, opened.read_clock)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if strengthen:
+                    connection.pragma("synchronous", DURABILITIES[self.durability])
+        except apsw.Error as error:
+            raise store_error(error, str(self.path)) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
         """Open a consistent read that no writer has to wait for."""
-        with self._reading, translated(str(self.path)):
-            self._ensure_open()
-            self._reader.execute("BEGIN")
+        with self._reader() as opened:
+            opened.reader.execute("BEGIN")
             try:
-                yield SqliteSnapshot(self._reader, self.reading)
+                yield SqliteSnapshot(opened.reader, opened.read_clock)
             finally:
-                if self._reader.in_transaction:
-                    self._reader.execute("ROLLBACK")
+                if opened.reader.in_transaction:
+                    opened.reader.execute("ROLLBACK")
 
-    def reading(self) -> ClockReading:
-        """Read the authority clock: the machine's, which all processes share."""
-        return ClockReading(
-            tick_value=self.clock.tick_ns(),
-            wall_ns=self.clock.wall_ns(),
-            boot_id=self.clock.boot_id(),
-            identity=self._identity,
-        )
+    @contextmanager
+    def _reader(self) -> Iterator[OpenFile]:
+        """Lend out the connection that reads, to one thread at a time."""
+        while True:
+            opened = self._open_file()
+            with opened.reading:
+                if opened.is_current():
+                    with translated(str(self.path)):
+                        yield opened
+                    return
+            self._give_up(opened)
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds.
@@ -152,10 +174,9 @@ class SqliteStore:
         """
         deadline = time.monotonic() + timeout
         while True:
-            with self._reading, translated(str(self.path)):
-                self._ensure_open()
-                row = self._reader.execute(_HEAD).fetchone()
-            if row is not None and row[0] > position:
+            with self._reader() as opened:
+                row = opened.reader.execute(_HEAD).fetchone()
+            if row is not None and (row[0] or 0) > position:
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
@@ -167,46 +188,81 @@ class SqliteStore:
 
     def blocker(self) -> int | None:
         """Return the id of the process that has the writer's lock, if there is one."""
-        self._ensure_open()
-        return self._queue.holder()
+        return writer_of(self.path)
 
     def close(self) -> None:
         """Close the file. Closing twice is fine."""
-        with self._turn, self._reading:
-            if self._closed:
-                return
+        with self._opening:
             self._closed = True
-            if not self._inherited:
-                self._writer.close()
-                self._reader.close()
-                self._queue.close()
+            opened, self._file = self._file, None
+        if opened is not None:
+            opened.retire()
+        self._close_queue()
 
-    def _ensure_open(self) -> None:
-        if self._closed:
-            raise ClientClosed("this store was closed; connect again")
-        if self._inherited:
-            with self._opening:
-                if self._inherited:
-                    self._open()
+    def _close_queue(self) -> None:
+        """Close the queue of a closed store, or leave that to the thread that stands in it."""
+        if self._turn.acquire(blocking=False):
+            try:
+                if self._queue is not None:
+                    self._queue.close()
+                    self._queue = None
+            finally:
+                self._turn.release()
 
-    def _after_fork_in_child(self) -> None:
-        """Leave the parent's connections alone, for ever; the next use opens our own."""
-        _connections_of_parents.append((self._writer, self._reader))
+    def before_fork(self) -> None:
+        """Have nothing open at the moment of a fork, and let nobody open anything until it is over."""
+        self._may_open = self._opening.acquire(timeout=_FORK_PATIENCE_SECONDS)
+        self._nothing_open = self._may_open and (
+            self._file is None or self._file.retire(_FORK_PATIENCE_SECONDS)
+        )
+        if self._nothing_open:
+            self._file = None
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; the next use opens the file anew."""
+        if self._may_open:
+            self._opening.release()
+
+    def after_fork_in_child(self) -> None:
+        """Start with nothing open; or never, if the file could not be closed in time."""
         self._renew_locks()
-        if not self._closed and not self._inherited:
-            # Closing our copies of the lock files does not free the parent's locks: it still has its own.
+        if self._queue is not None:
+            # The parent's place in the queue is not freed by this: it has its own copies of the lock files.
             self._queue.close()
-            self._inherited = True
+            self._queue = None
+        if not self._nothing_open:
+            abandon(self.path, self._file)
+            self._file = None
 
 
 _stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_connections_of_parents: list[tuple[apsw.Connection, apsw.Connection]] = []
-"""What we inherited from the process we were forked from; kept, so that nothing ever closes it here."""
+_registering = threading.Lock()
+"""Held to add to the stores, and during a fork."""
+
+
+def _register(store: SqliteStore) -> None:
+    with _registering:
+        _stores.add(store)
+
+
+def _before_fork() -> None:
+    _registering.acquire()
+    for store in _stores:
+        store.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for store in _stores:
+        store.after_fork_in_parent()
+    _registering.release()
 
 
 def _after_fork_in_child() -> None:
-    for store in list(_stores):
-        store._after_fork_in_child()
+    for store in _stores:
+        store.after_fork_in_child()
+    _registering.release()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+)

@@ -11,22 +11,40 @@ queue behind it. The kernel frees both locks when a process dies, however it die
 
 Not promised: strict first-come-first-served among those who wait for the turnstile; the kernel wakes them
 in about that order. A process that is stopped while it writes keeps everybody waiting until it goes on or
-dies; `holder` names it.
+dies; `writer_of` names it.
 """
 
 import fcntl
 import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from leasehold.engine.port import WouldBlock
+from leasehold.errors import StoreBusy
+from leasehold.stores.sqlite.failures import system_error
+
+PATIENCE_SECONDS = 30.0
+"""How long those wait for their turn who cannot come back later: who migrates, or restores."""
 
 
 class WriteQueue:
     """One process's place in the queue. Used by one thread at a time."""
 
-    def __init__(self, path: str, mode: int) -> None:
-        self._turnstile = _open_lock(f"{path}-turnstile", mode)
-        self._writer = _open_lock(f"{path}-writer", mode)
+    def __init__(self, path: Path) -> None:
+        try:
+            # Who may write the store has to be able to queue for it.
+            mode = stat.S_IMODE(path.stat().st_mode)
+            self._turnstile = _open_lock(f"{path}-turnstile", mode)
+            try:
+                self._writer = _open_lock(_writer_lock(path), mode)
+            except BaseException:
+                os.close(self._turnstile)
+                raise
+        except OSError as error:
+            raise system_error(error, str(path)) from error
 
     def enter(self, *, blocking: bool) -> None:
         """Take the writer's lock; raise WouldBlock instead of waiting if not `blocking`."""
@@ -46,20 +64,68 @@ class WriteQueue:
         """Let the next writer in."""
         fcntl.flock(self._writer, fcntl.LOCK_UN)
 
-    def holder(self) -> int | None:
-        """Return the id of the process that has the writer's lock, as far as the kernel tells."""
-        status = os.fstat(self._writer)
-        device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()
-            if words[1] == "FLOCK" and words[5] == device:
-                return int(words[4])
-        return None
-
     def close(self) -> None:
         """Close both lock files, which frees what this process holds of them."""
         os.close(self._turnstile)
         os.close(self._writer)
+
+
+def writer_of(path: Path) -> int | None:
+    """Return the id of the process whose turn it is to write the store, as far as the kernel tells."""
+    try:
+        status = os.stat(_writer_lock(path))
+    except FileNotFoundError:
+        return None
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    for line in Path("/proc/locks").read_text().splitlines():
+        words = line.split()
+        if words[1] == "FLOCK" and words[5] == device:
+            return int(words[4])
+    return None
+
+
+@contextmanager
+def turn(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+    """Be the store's only writer; raise StoreBusy if the turn does not come in time.
+
+    The kernel cannot be asked to wait for a while, and asking again and again would be no place in the
+    queue; so a thread waits, and if it comes too late it lets the next one in.
+    """
+    queue = WriteQueue(path)
+    came, deciding = threading.Event(), threading.Lock()
+    over = False
+
+    def wait() -> None:
+        queue.enter(blocking=True)
+        with deciding:
+            came.set()
+            if over:
+                queue.close()
+
+    threading.Thread(target=wait, name="leasehold-turn", daemon=True).start()
+    try:
+        if not came.wait(patience_seconds):
+            raise _busy(path, patience_seconds)
+        yield
+    finally:
+        with deciding:
+            over = True
+            if came.is_set():
+                queue.close()
+
+
+def _busy(path: Path, patience_seconds: float) -> StoreBusy:
+    process_id = writer_of(path)
+    return StoreBusy(
+        f"process {process_id or 'unknown'} has kept the write lock of {path} for more than "
+        f"{patience_seconds:g} s; nothing was changed. `leasehold doctor` tells more",
+        path=str(path),
+        process_id=process_id,
+    )
+
+
+def _writer_lock(path: Path) -> str:
+    return f"{path}-writer"
 
 
 def _open_lock(path: str, mode: int) -> int:

@@ -1,11 +1,12 @@
 """How a batch becomes rows: all of them, or none."""
 
-from leasehold.engine.port import Batch, Head
+from leasehold.engine.port import Batch
 from leasehold.kernel.tick import Tick
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
     END_LEASE,
+    EVENT_COLUMNS,
     EXTEND_LEASE,
     INSERT_LEASE,
     Row,
@@ -17,14 +18,9 @@ from leasehold.stores.sqlite.rows import (
     row_of,
 )
 
-_APPEND_EVENT = (
-    "INSERT INTO events "
-    "(position, type, at_ns, tenant, lease_id, resource, holder, token, request, body, hash) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_APPEND_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SET_AUTHORITY = (
-    f"INSERT OR REPLACE INTO authority (only_row, {AUTHORITY_COLUMNS}) "
-    "VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    f"INSERT OR REPLACE INTO authority (only_row, {AUTHORITY_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?)"
 )
 _END_ERA = "INSERT INTO eras (number, boot_id, first_tick, last_tick, rate) VALUES (?, ?, ?, ?, ?)"
 # By era, then tick: leases of an ended era come first, whatever their ticks.
@@ -44,21 +40,30 @@ class SqliteTransaction(SqliteSnapshot):
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
-        ends = [ending_of(lease) for lease in batch.changed if lease.is_terminal]
-        extensions = [extension_of(lease) for lease in batch.changed if not lease.is_terminal]
+        ends: list[Row] = []
+        extensions: list[Row] = []
+        for lease in batch.changed:
+            if lease.is_terminal:
+                ends.append(ending_of(lease))
+            else:
+                extensions.append(extension_of(lease))
         # Ends come before grants: a resource must be free before the unique index lets it be taken again.
-        self._write(END_LEASE, ends)
-        self._write(EXTEND_LEASE, extensions)
-        self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
-        self._write(_APPEND_EVENT, [event_columns(entry) for entry in batch.entries])
-        self._write(_END_ERA, [era_columns(era) for era in batch.ended_eras])
-        last = batch.entries[-1]
-        head = Head(position=last.position, hash=last.hash)
-        self._connection.execute(_SET_AUTHORITY, authority_columns(batch.authority, head))
+        if ends:
+            self._write(END_LEASE, ends)
+        if extensions:
+            self._write(EXTEND_LEASE, extensions)
+        if batch.created:
+            self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
+        counter = batch.authority.counter
+        self._write(_APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
+        if batch.ended_eras:
+            self._write(_END_ERA, [era_columns(era) for era in batch.ended_eras])
+        if self.authority is None or batch.authority.epoch != self.authority.epoch:
+            self._connection.execute(_SET_AUTHORITY, authority_columns(batch.authority))
         self._connection.execute("COMMIT")
 
     def _write(self, sql: str, rows: list[Row]) -> None:
         if len(rows) == 1:
             self._connection.execute(sql, rows[0])
-        elif rows:
+        else:
             self._connection.executemany(sql, rows)

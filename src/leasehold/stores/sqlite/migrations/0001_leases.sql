@@ -1,19 +1,15 @@
 -- The ledger, the leases it describes, and the registrar's own record.
 
--- One row. Where tokens, time and the ledger stand.
+-- One row: the present epoch and era. How far tokens, time and the ledger have come in it is in the last
+-- event, so that an ordinary commit need not write here.
 CREATE TABLE authority (
     only_row       INTEGER PRIMARY KEY CHECK (only_row = 1),
     epoch          INTEGER NOT NULL,
-    counter        INTEGER NOT NULL,
     era            INTEGER NOT NULL,
     era_first_tick INTEGER NOT NULL,
     boot_id        TEXT    NOT NULL,
     identity       TEXT    NOT NULL,
-    tick           INTEGER NOT NULL,
-    wall_ns        INTEGER NOT NULL,
-    rate           INTEGER NOT NULL,
-    position       INTEGER NOT NULL,
-    hash           BLOB    NOT NULL
+    rate           INTEGER NOT NULL
 ) STRICT;
 
 -- Ended runs of the clock, so that leases from before a reboot can be given what they had left.
@@ -37,11 +33,14 @@ CREATE TABLE events (
     holder   TEXT,
     token    INTEGER,
     request  TEXT,
+    tick     INTEGER NOT NULL,
+    counter  INTEGER NOT NULL, -- how many tokens of its epoch had been given out when it was committed
     body     TEXT    NOT NULL,
     hash     BLOB    NOT NULL
 ) STRICT;
 
-CREATE INDEX events_by_request  ON events (request)        WHERE request IS NOT NULL;
+-- Grants and renewals only: an ending need not be remembered, because who ends a lease twice finds it ended.
+CREATE INDEX events_by_request  ON events (request)        WHERE type IN ('lease.issued', 'lease.renewed');
 CREATE INDEX events_by_resource ON events (resource)       WHERE resource IS NOT NULL;
 -- Renewals of several leases in one entry; finding one of them means looking into its holder's few.
 CREATE INDEX events_of_batches  ON events (tenant, holder) WHERE type = 'lease.renewed' AND lease_id IS NULL;
@@ -77,7 +76,7 @@ CREATE TABLE leases (
     config_version     TEXT    NOT NULL,
     zone_version       TEXT    NOT NULL,
     version            INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 -- The law that holds even against a stray SQL client: one exclusive lease per resource.
 CREATE UNIQUE INDEX leases_exclusive ON leases (tenant, resource)

@@ -65,15 +65,18 @@ def refuse_newer(connection: apsw.Connection, path: Path) -> None:
         )
 
 
+def is_current(connection: apsw.Connection) -> bool:
+    """Say whether a file has every step behind it, and its log."""
+    return schema_version(connection) == all_migrations()[-1].version and _has_log(connection)
+
+
 def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Bring a file up to date. The caller holds the write queue."""
+    """Bring a file up to date. The caller has the turn to write."""
     refuse_newer(connection, path)
+    start_log(connection)
     due = [step for step in all_migrations() if step.version > schema_version(connection)]
     if not due:
         return
-    # Rows are small: smaller pages mean less to write for each commit.
-    connection.pragma("page_size", 2048)
-    connection.pragma("journal_mode", "wal")
     with connection:
         connection.execute(_BOOKKEEPING)
         for step in due:
@@ -85,3 +88,15 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
             )
         connection.pragma("user_version", due[-1].version)
         connection.pragma("application_id", APPLICATION_ID)
+
+
+def start_log(connection: apsw.Connection) -> None:
+    """Put a file that is new, or came from elsewhere, into write-ahead mode."""
+    if not _has_log(connection):
+        # Rows are small: smaller pages mean less to write for each commit.
+        connection.pragma("page_size", 1024)
+        connection.pragma("journal_mode", "wal")
+
+
+def _has_log(connection: apsw.Connection) -> bool:
+    return bool(connection.pragma("journal_mode") == "wal")

@@ -1,0 +1,18 @@
+"""The command line.
+
+- ``entry``       from arguments to an exit code; what errors look like
+- ``parser``      the commands, their options, and suggestions for those that do not exist
+- ``connecting``  which store, and who is asking
+- ``claims``      acquire, renew, release, revoke, sweep
+- ``looking``     ls, show, history, watch
+- ``running``     run: a lease around another command
+- ``upkeep``      backup, restore
+- ``doctor``      what could be wrong with a store, and what to do about it
+- ``demo``        watch processes compete, die and take over
+
+`leasehold --help` has to be quick: what a command needs is imported when it runs.
+"""
+
+from leasehold.cli.entry import main
+
+__all__ = ["main"]

@@ -1,0 +1,191 @@
+"""What `doctor` looks at, one function each. Each looks, and none mends.
+
+A check returns what it saw, or raises: `Trouble`, or an error of ours, whose message ends in the next step.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import apsw
+
+from leasehold.cli.output import counted, local_time
+from leasehold.cli.processes import describe_process, processes_with
+from leasehold.engine.audit import audit
+from leasehold.engine.port import WouldBlock
+from leasehold.errors import LeaseholdError
+from leasehold.kernel.authority import observe
+from leasehold.kernel.events import EpochRaised
+from leasehold.stores.sqlite import SqliteStore, files
+from leasehold.stores.sqlite.connection import open_connection, refuse_affected_library, refuse_foreign_file
+from leasehold.stores.sqlite.migrations import all_migrations, refuse_newer, schema_version
+
+_WRITER_LOCK = "-writer"
+_WRITER_PATIENCE_SECONDS = 2.0
+_LOOK_EVERY_SECONDS = 0.05
+
+
+class Finding(NamedTuple):
+    """What one check has found."""
+
+    check: str
+    ok: bool
+    detail: str
+    advice: str | None = None
+    """What to do about a problem."""
+
+
+class Trouble(Exception):
+    """A problem, and what to do about it."""
+
+    def __init__(self, detail: str, advice: str) -> None:
+        super().__init__(detail)
+        self.advice = advice
+
+
+def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Finding]:
+    """Check a store from the outside in; stop where the rest cannot be looked at."""
+    yield _finding("library", _library)
+    yield _finding("file system", lambda: _file_system(path))
+    yield (place := _finding("permissions", lambda: _permissions(path)))
+    if not path.exists():
+        return
+    yield (schema := _finding("schema", lambda: _schema(path)))
+    if not (place.ok or os.access(path, os.W_OK)) or not schema.ok:
+        return
+    store = SqliteStore(path, create=False)
+    try:
+        yield _finding("clock", lambda: _clock(store))
+        yield _finding("writer", lambda: _writer(store))
+        yield _finding("ledger", lambda: _ledger(store, progress))
+    finally:
+        store.close()
+
+
+def _finding(check: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, True, look())
+    except Trouble as trouble:
+        return Finding(check, False, str(trouble), trouble.advice)
+    except LeaseholdError as error:
+        detail, _, advice = str(error).rpartition("; ")
+        return Finding(check, False, detail or advice, advice if detail else None)
+
+
+def _library() -> str:
+    refuse_affected_library()
+    return f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"
+
+
+def _file_system(path: Path) -> str:
+    files.refuse_network(path)
+    return f"{files.file_system_of(path)}, local"
+
+
+def _permissions(path: Path) -> str:
+    files.prepare(path, group=False, create=False)
+    beside = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm", "-turnstile", _WRITER_LOCK)]
+    for file in beside:
+        if not file.exists():
+            continue
+        mode = stat.S_IMODE(file.stat().st_mode)
+        if mode & 0o007:
+            raise Trouble(f"{file} is open to everybody ({mode:04o})", f"close it: chmod o= '{file}'")
+        if not os.access(file, os.R_OK | os.W_OK):
+            raise Trouble(
+                f"{file} is not writable for this user ({mode:04o})", "let its owner or root change that"
+            )
+    folder = stat.S_IMODE(path.parent.stat().st_mode)
+    if folder & stat.S_IWOTH and not folder & stat.S_ISVTX:
+        raise Trouble(
+            f"everybody can replace files in {path.parent} ({folder:04o})",
+            f"close it: chmod o-w '{path.parent}'",
+        )
+    return f"{path} is {files.describe_mode(path)}, its folder {folder:04o}"
+
+
+def _schema(path: Path) -> str:
+    refuse_foreign_file(path)
+    connection = open_connection(path, durability="full")
+    try:
+        refuse_newer(connection, path)
+        version, known = schema_version(connection), all_migrations()[-1].version
+        failed = (
+            []
+            if version == 0
+            else connection.execute("SELECT version FROM migrations WHERE status <> 'success'").fetchall()
+        )
+    finally:
+        connection.close()
+    if failed:
+        raise Trouble(f"migrations failed: {failed}", "restore a backup with `leasehold restore`")
+    return f"version {version}" + ("" if version == known else f"; the next command brings it to {known}")
+
+
+def _clock(store: SqliteStore) -> str:
+    with store.snapshot() as snapshot:
+        authority, reading = snapshot.authority, snapshot.reading()
+    event = observe(authority, reading)
+    if authority is None:
+        return "never used yet"
+    if isinstance(event, EpochRaised):
+        return f"the next command begins epoch {event.epoch}, because: {event.reason}"
+    hours = reading.tick_value / 3_600e9
+    return f"boot {reading.boot_id}, {hours:.1f} h ago; era {authority.era}, epoch {authority.epoch}"
+
+
+def _writer(store: SqliteStore) -> str:
+    """Try to become the writer for a while, without queueing for it."""
+    position = _head(store)
+    patience_ends = time.monotonic() + _WRITER_PATIENCE_SECONDS
+    while True:
+        try:
+            with store.write(blocking=False):
+                return "nobody is kept waiting"
+        except WouldBlock:
+            process_id = store.blocker()
+        if _head(store) != position:
+            return "busy, and getting on"
+        if time.monotonic() >= patience_ends:
+            break
+        time.sleep(_LOOK_EVERY_SECONDS)
+    raise _stalled(store, process_id)
+
+
+def _stalled(store: SqliteStore, process_id: int | None) -> Trouble:
+    lock = Path(f"{store.path}{_WRITER_LOCK}")
+    process = None if process_id is None else describe_process(process_id)
+    if process is None or not process.state:
+        # The lock outlives the process that took it in those it has left the open file to.
+        process = next(iter(processes_with(lock)), None)
+    if process is None:
+        return Trouble(
+            f"an unknown process has {lock} locked, and all writers wait", "look for it as root: fuser -v"
+        )
+    return Trouble(f"all writers wait for {process}; nothing was written {_since(store)}", process.advice)
+
+
+def _since(store: SqliteStore) -> str:
+    with store.snapshot() as snapshot:
+        authority = snapshot.authority
+    return "yet" if authority is None else f"since {local_time(authority.wall_ns)}"
+
+
+def _head(store: SqliteStore) -> int:
+    with store.snapshot() as snapshot:
+        return snapshot.head.position
+
+
+def _ledger(store: SqliteStore, progress: Callable[[int, int], None]) -> str:
+    found = audit(store, progress)
+    if found.problems:
+        raise Trouble(
+            "; ".join(found.problems),
+            f"keep a copy of {store.path} to examine, and put a backup in place with `leasehold restore`",
+        )
+    return (
+        f"{found.entries:,} entries, {counted(found.leases, 'lease')}: the chain is whole, the tables agree"
+    )

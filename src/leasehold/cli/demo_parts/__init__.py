@@ -1,0 +1,7 @@
+"""What the demo is made of.
+
+- ``narration``  what is said, and the claims that have to hold
+- ``worker``     a process that wants the resource
+- ``actors``     starting workers, and talking with them
+- ``shelf``      a resource that checks tokens
+"""

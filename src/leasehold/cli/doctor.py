@@ -1,0 +1,64 @@
+"""doctor: is everything in order with this machine and this store, and if not, what to do?
+
+It changes nothing, and it does not wait for anybody: a writer that keeps all others waiting is one of the
+things it is there to find.
+"""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from leasehold.cli.connecting import store_path
+from leasehold.cli.output import Output
+from leasehold.cli.parser import Commands
+from leasehold.cli.progress import Progress
+from leasehold.errors import EXIT_ERROR
+
+if TYPE_CHECKING:
+    from leasehold.cli.checks import Finding
+
+_VERDICT_WIDTH, _CHECK_WIDTH = 7, 11
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command of this module."""
+    commands.add(
+        "doctor",
+        _doctor,
+        "check this machine and the store, and say what to do",
+        details="""\
+Checks the SQLite library, the file system, permissions, the schema, the clock, whether a writer keeps
+everybody waiting, and the whole ledger: that its chain is unbroken, that the tables say what it says, and
+that no invariant is violated. Changes nothing.
+
+example:
+  leasehold doctor --store sqlite:///srv/leases.db
+
+exit codes: 0 all is well · 1 a problem was found, or an error · 2 wrong usage""",
+    )
+
+
+def _doctor(arguments: Namespace) -> int:
+    from leasehold.cli.checks import examine
+
+    out = Output(arguments)
+    path = store_path(arguments)
+    progress = Progress("checking the ledger", out)
+    findings = []
+    for finding in examine(path, progress):
+        progress.clear()
+        findings.append(finding)
+        if not out.as_json:
+            _print(out, finding)
+    well = all(finding.ok for finding in findings)
+    if out.as_json:
+        out.json({"ok": well, "store": str(path), "checks": [finding._asdict() for finding in findings]})
+    else:
+        out.line("all is well" if well else "something needs your attention")
+    return 0 if well else EXIT_ERROR
+
+
+def _print(out: Output, finding: "Finding") -> None:
+    verdict = ("OK", "green") if finding.ok else ("PROBLEM", "red")
+    out.line(out.row([verdict, finding.check, finding.detail], [_VERDICT_WIDTH, _CHECK_WIDTH, 0]))
+    if finding.advice is not None:
+        out.line(f"{' ' * (_VERDICT_WIDTH + 2)}→ {finding.advice}")

@@ -1,0 +1,130 @@
+"""From arguments to an exit code.
+
+Promised: an error is one line on stderr that says what happened and what to do next (one JSON object with
+`--json`), never a traceback; and the exit code says which kind it was. A defect is an error too: it says
+how to get the traceback.
+"""
+
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from types import FrameType
+
+from leasehold.cli.parser import UsageError, parse
+from leasehold.errors import AlreadyHeld, LeaseholdError, NotHolder
+
+DEBUG_VARIABLE = "LEASEHOLD_DEBUG"
+
+
+class Defect(LeaseholdError):
+    """Something happened that nobody thought of."""
+
+    code = "DEFECT"
+
+
+class SystemTrouble(LeaseholdError):
+    """The operating system said no."""
+
+    code = "SYSTEM_ERROR"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
+            signal.signal(number, _leave)
+    try:
+        code = _run(parse(given))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except BrokenPipeError:
+        _give_up_output()
+        return 128 + signal.SIGPIPE
+    except Exception as error:
+        _give_up_output()
+        return report(error, as_json="--json" in _own(given))
+
+
+def _give_up_output() -> None:
+    """Write what is left of our output, if that is possible; what is not must not raise again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    """End as if interrupted, so that whatever was begun is put back in order."""
+    del frame
+    sys.exit(128 + number)
+
+
+def _own(argv: list[str]) -> list[str]:
+    """Return the arguments that are ours, without those of a child command."""
+    return argv[: argv.index("--")] if "--" in argv else argv
+
+
+def _run(arguments: Namespace) -> int:
+    if arguments.version:
+        from leasehold import __version__
+
+        print(f"leasehold {__version__}")
+        return 0
+    code: int = arguments.runner(arguments)
+    return code
+
+
+def report(error: Exception, *, as_json: bool) -> int:
+    """Say on stderr what went wrong; return the exit code for it."""
+    if os.environ.get(DEBUG_VARIABLE):
+        import traceback
+
+        traceback.print_exception(error)
+    problem = _as_ours(error)
+    message = message_of(problem)
+    if as_json:
+        import msgspec
+
+        from leasehold.cli.shapes import error_shape
+
+        message = msgspec.json.encode({"error": error_shape(problem, message)}).decode()
+    else:
+        message = f"leasehold: {message}"
+    print(message, file=sys.stderr, flush=True)
+    return problem.exit_code
+
+
+def _as_ours(error: Exception) -> LeaseholdError:
+    if isinstance(error, LeaseholdError):
+        return error
+    if isinstance(error, OSError):
+        what = f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+        return SystemTrouble(f"{what}; check that place and try again")
+    return Defect(
+        f"unexpected {type(error).__name__}: {error}; "
+        f"this is a defect, please report it with the output of {DEBUG_VARIABLE}=1"
+    )
+
+
+def message_of(error: LeaseholdError) -> str:
+    """Return an error's message, with the next step as this command line spells it."""
+    match error:
+        case AlreadyHeld():
+            return (
+                f"{error.resource} is already held by you ({error.holder}) as lease {error.lease_id}; "
+                "renew that lease, or replace it with --adopt"
+            )
+        case NotHolder():
+            return (
+                f"lease {error.lease_id} on {error.resource} belongs to {error.holder}; "
+                f"if that is you, say so with --holder {error.holder}"
+            )
+        case UsageError():
+            return " ".join(str(error).split())
+        case _:
+            return str(error)

@@ -1,0 +1,366 @@
+"""ls, show, history, watch: who holds what, and what happened. Nothing here changes anything."""
+
+import argparse
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, get_args
+
+from leasehold.cli.connecting import connected
+from leasehold.cli.durations import format_duration
+from leasehold.cli.output import Cell, Output, local_time
+from leasehold.cli.parser import Commands
+
+if TYPE_CHECKING:
+    from leasehold.client.sync_client import Client
+    from leasehold.engine.registrar import LeaseStatus
+    from leasehold.kernel.chain import Entry
+
+_STATES = ("pending", "active", "released", "expired", "revoked", "failed")
+_STATE_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "failed": "red"}
+_PAGE = 1_000
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    _add_ls(commands)
+    _add_show(commands)
+    _add_history(commands)
+    _add_watch(commands)
+
+
+def _add_ls(commands: Commands) -> None:
+    parser = commands.add(
+        "ls",
+        _ls,
+        "list leases",
+        details="""\
+Lists the leases that stand, in the order of their grants; --state or --all for others.
+
+examples:
+  leasehold ls
+  leasehold ls cameras/ --holder runner-7
+  leasehold ls --state expired --state revoked --json
+
+exit codes: 0 done · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument("prefix", metavar="PREFIX", nargs="?", help="only resources that begin with this")
+    parser.add_argument("--holder", metavar="NAME", help="only leases of this holder")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument(
+        "--state",
+        action="append",
+        choices=_STATES,
+        type=str.lower,
+        help="only leases in this state; may be repeated",
+    )
+    chosen.add_argument("--all", action="store_true", help="leases in any state")
+    parser.add_argument(
+        "--limit", type=_count, default=100, metavar="N", help="at most so many (default: 100)"
+    )
+    parser.add_argument("--after", metavar="LEASE", help="go on behind this lease id")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
+def _ls(arguments: Namespace) -> int:
+    from leasehold.cli.shapes import lease_shape
+
+    out = Output(arguments)
+    wanted = [] if arguments.all else arguments.state or ["active"]
+    with connected(arguments) as client:
+        found = _find(client, arguments, wanted)
+        statuses = [status for _, status in zip(range(arguments.limit), found, strict=False)]
+        following = statuses[-1].lease.lease_id if next(found, None) else None
+    if out.as_json:
+        out.json({"leases": [lease_shape(status) for status in statuses], "next": following})
+        return 0
+    if not statuses:
+        out.line("no leases")
+        return 0
+    out.table(
+        ["RESOURCE", "HOLDER", "MODE", "STATE", "TOKEN", "EXPIRES", "LEASE"],
+        [_row(status) for status in statuses],
+    )
+    if following is not None:
+        out.line(f"there are more; go on with --after {following}")
+    return 0
+
+
+def _find(client: "Client", arguments: Namespace, wanted: list[str]) -> Iterator["LeaseStatus"]:
+    """Yield the leases that are in a wanted state by the clock, whatever has been recorded yet."""
+    from leasehold.cli.shapes import state_now
+
+    recorded = [*wanted, "active"] if "expired" in wanted else wanted
+    after = arguments.after
+    while True:
+        page = client.list(
+            prefix=arguments.prefix, holder=arguments.holder, states=recorded, after=after, limit=_PAGE
+        )
+        for status in page.statuses:
+            if not wanted or state_now(status).value in wanted:
+                yield status
+        after = page.next
+        if after is None:
+            return
+
+
+def _row(status: "LeaseStatus") -> list[Cell]:
+    from leasehold.cli.shapes import state_now
+
+    lease, state = status.lease, state_now(status).value
+    return [
+        lease.resource,
+        lease.holder,
+        lease.mode.value,
+        (state, _STATE_COLOURS.get(state, "dim")),
+        str(lease.token),
+        f"in {format_duration(status.expires_in)}" if status.is_live else "-",
+        lease.lease_id,
+    ]
+
+
+def _add_show(commands: Commands) -> None:
+    parser = commands.add(
+        "show",
+        _show,
+        "show a lease, or who holds a resource",
+        details="""\
+Given a lease id: everything about that lease. Given a resource: who holds it, since when, until when, under
+which token, how often renewed.
+
+examples:
+  leasehold show report-42
+  leasehold show 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --json
+
+exit codes: 0 done (a resource that nobody holds is no error) · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument("name", metavar="LEASE_OR_RESOURCE", help="a lease id or a resource")
+
+
+def _show(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with connected(arguments) as client:
+        status = client.get(arguments.name)
+        if status is not None:
+            _show_lease(out, status, client.history(lease_id=arguments.name))
+        else:
+            _show_resource(out, arguments.name, client)
+    return 0
+
+
+def _show_lease(out: Output, status: "LeaseStatus", entries: list["Entry"]) -> None:
+    from leasehold.cli.shapes import entry_shape, lease_shape
+
+    if out.as_json:
+        history = [entry_shape(entry) for entry in entries]
+        out.json({"kind": "lease", "lease": lease_shape(status), "history": history})
+        return
+    out.facts(f"lease {status.lease.lease_id}", _lease_facts(status))
+    out.line()
+    print_entries(out, entries)
+
+
+def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
+    from leasehold.cli.shapes import state_now
+
+    lease = status.lease
+    left = f" (in {format_duration(status.expires_in)})" if status.is_live else ""
+    limit = "" if lease.max_renewals < 0 else f" of at most {lease.max_renewals}"
+    last = "" if lease.last_renewed_at_ns is None else f", last {local_time(lease.last_renewed_at_ns)}"
+    ended = None
+    if lease.terminated_at_ns is not None:
+        why = lease.end_reason or lease.release_reason
+        ended = f"{local_time(lease.terminated_at_ns)} by {lease.ended_by}" + (f": {why}" if why else "")
+    return [
+        ("resource", lease.resource),
+        ("holder", lease.holder),
+        ("state", state_now(status).value),
+        ("mode", lease.mode.value),
+        ("token", str(lease.token)),
+        ("since", local_time(lease.issued_at_ns)),
+        ("until", f"{local_time(lease.expires_at_ns)}{left}" if ended is None else None),
+        ("ended", ended),
+        ("renewals", f"{lease.renewal_count}{limit}{last}"),
+        ("ttl", format_duration(lease.ttl_ns / 1e9)),
+        ("tenant", lease.tenant),
+        ("adopted from", lease.adopted_from),
+        ("reboot", "ends it" if lease.bound_to_boot else "survives it"),
+        ("metadata", ", ".join(f"{key}={value}" for key, value in lease.metadata.items()) or None),
+        ("config version", lease.config_version or None),
+        ("zone version", lease.zone_version or None),
+    ]
+
+
+def _show_resource(out: Output, resource: str, client: "Client") -> None:
+    from leasehold.cli.shapes import lease_shape
+
+    statuses = client.inspect(resource)
+    if out.as_json:
+        leases = [lease_shape(status) for status in statuses]
+        out.json({"kind": "resource", "resource": resource, "held": bool(leases), "leases": leases})
+    elif not statuses:
+        out.line(f"nobody holds {resource}")
+    for status in statuses if not out.as_json else []:
+        facts = [fact for fact in _lease_facts(status) if fact[0] != "resource"]
+        out.facts(f"{resource} is held", [("lease", status.lease.lease_id), *facts])
+
+
+def _add_history(commands: Commands) -> None:
+    parser = commands.add(
+        "history",
+        _history,
+        "show what happened, oldest first",
+        details="""\
+With --json: one object per line. Each entry's hash covers all entries before it; `leasehold doctor` checks
+the whole chain.
+
+examples:
+  leasehold history report-42
+  leasehold history --holder alice --type revoked --json
+
+exit codes: 0 done · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument("resource", metavar="RESOURCE", nargs="?", help="only about this resource")
+    parser.add_argument("--lease", metavar="LEASE", help="only about this lease")
+    parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
+    parser.add_argument(
+        "--type",
+        action="append",
+        default=[],
+        type=_event_type,
+        metavar="TYPE",
+        help="only issued, renewed, released, expired, revoked or rearmed; may be repeated",
+    )
+    parser.add_argument("--after", type=_position, default=0, metavar="N", help="go on behind this position")
+    parser.add_argument("--limit", type=_count, metavar="N", help="at most so many (default: all)")
+
+
+def _event_type(text: str) -> str:
+    """Return the full name of a type of event: `renewed` means `lease.renewed`."""
+    from leasehold.kernel.events import LeaseEvent
+
+    known = {str(kind.__struct_config__.tag) for kind in get_args(LeaseEvent)}
+    name = text.lower() if "." in text else f"lease.{text.lower()}"
+    if name not in known:
+        short = ", ".join(sorted(kind.removeprefix("lease.") for kind in known))
+        raise argparse.ArgumentTypeError(f"{text!r} is none of: {short}")
+    return name
+
+
+def _position(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no position; history prints them in its first column")
+    return int(text)
+
+
+def _history(arguments: Namespace) -> int:
+    out = Output(arguments)
+    left = arguments.limit
+    after = arguments.after
+    empty = True
+    with connected(arguments) as client:
+        while left is None or left > 0:
+            entries = client.history(
+                lease_id=arguments.lease,
+                resource=arguments.resource,
+                holder=arguments.holder,
+                types=arguments.type,
+                after=after,
+                limit=_PAGE if left is None else min(left, _PAGE),
+            )
+            if not entries:
+                break
+            print_entries(out, entries, headed=empty)
+            empty = False
+            after = entries[-1].position
+            left = None if left is None else left - len(entries)
+    if empty and not out.as_json:
+        out.line("nothing happened")
+    return 0
+
+
+_HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
+
+
+def print_entries(out: Output, entries: list["Entry"], *, headed: bool = True) -> None:
+    """Write ledger entries as a table, or as one JSON object per line."""
+    from leasehold.cli.shapes import entry_shape
+
+    if out.as_json:
+        for entry in entries:
+            out.json(entry_shape(entry))
+        return
+    rows = [_entry_row(entry) for entry in entries]
+    if headed:
+        out.table(_HEADINGS, rows)
+    else:
+        widths = [max(len(str(row[column])) for row in rows) for column in range(len(_HEADINGS))]
+        for row in rows:
+            out.line(out.row(row, widths))
+
+
+def _entry_row(entry: "Entry") -> list[str]:
+    event = entry.event
+    facts: dict[str, Any] = {name: getattr(event, name, None) for name in ("resource", "holder", "token")}
+    details = [f"lease {lease_id}" for lease_id in event.lease_ids[:1]]
+    if len(event.lease_ids) > 1:
+        details.append(f"and {len(event.lease_ids) - 1} more")
+    reason = getattr(event, "reason", None)
+    if event.actor != facts["holder"]:
+        details.append(f"by {event.actor}")
+    if reason is not None:
+        details.append(f"({reason})")
+    return [
+        str(entry.position),
+        local_time(event.at_ns),
+        event.type.removeprefix("lease."),
+        facts["resource"] or "-",
+        facts["holder"] or "-",
+        "-" if facts["token"] is None else str(facts["token"]),
+        " ".join(details),
+    ]
+
+
+def _add_watch(commands: Commands) -> None:
+    parser = commands.add(
+        "watch",
+        _watch,
+        "follow what happens, as it happens",
+        details="""\
+No gap, no repeat, in order; until Ctrl-C. With --json: one object per line. Go on later where you stopped
+with --after and the last position you saw.
+
+examples:
+  leasehold watch
+  leasehold watch --resource report-42 --after 0 --json
+
+exit codes: 130 interrupted · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument(
+        "--after", type=_position, metavar="N", help="begin behind this position (default: from now on)"
+    )
+    parser.add_argument("--resource", metavar="NAME", help="only about this resource")
+    parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
+
+
+_WATCH_WIDTHS = (6, 19, 8, 20, 20, 10, 0)
+
+
+def _watch(arguments: Namespace) -> int:
+    from leasehold.cli.shapes import entry_shape
+
+    out = Output(arguments)
+    if not out.as_json:
+        out.line(out.row([(heading, "bold") for heading in _HEADINGS], _WATCH_WIDTHS))
+    with connected(arguments) as client:
+        entries = client.watch(after=arguments.after, resource=arguments.resource, holder=arguments.holder)
+        for entry in entries:
+            if out.as_json:
+                out.json(entry_shape(entry))
+            else:
+                out.line(out.row(_entry_row(entry), _WATCH_WIDTHS))
+    return 0

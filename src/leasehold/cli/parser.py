@@ -1,0 +1,167 @@
+"""The commands and their options.
+
+Global options are understood before and after the command. What does not exist is answered with the
+nearest thing that does.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from leasehold.errors import EXIT_USAGE, LeaseholdError
+
+Runner = Callable[[argparse.Namespace], int]
+
+_EXAMPLES = """\
+examples:
+  leasehold acquire report-42 --ttl 5m
+  leasehold run report-42 -- make report
+  leasehold ls
+  leasehold show report-42
+  leasehold demo
+
+exit codes:
+  0 done · 1 error · 2 wrong usage · 75 not acquired · 76 lease lost · 130 interrupted
+
+which store:
+  --store, else $LEASEHOLD_URL, else git's setting leasehold.url, else the nearest .leasehold/
+  folder upwards, else a new one.
+
+`leasehold COMMAND --help` tells more about each command."""
+
+_SEE_ALSO = "Global options such as --store, --tenant and --json: see `leasehold --help`."
+
+
+class UsageError(LeaseholdError):
+    """The command line cannot be understood."""
+
+    code = "USAGE"
+    exit_code = EXIT_USAGE
+
+
+class _Parser(argparse.ArgumentParser):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+class Commands:
+    """Where the modules of the command groups put their commands."""
+
+    def __init__(self) -> None:
+        self.main = _Parser(
+            prog="leasehold",
+            description="Who owns this right now, until when, and can they prove it?",
+            epilog=_EXAMPLES,
+        )
+        _add_global_options(self.main, inside_command=False)
+        self._parsers = self.main.add_subparsers(
+            dest="command", metavar="COMMAND", title="commands", parser_class=_Parser
+        )
+        self.by_name: dict[str, argparse.ArgumentParser] = {}
+
+    def add(self, name: str, runner: Runner, summary: str, *, details: str) -> argparse.ArgumentParser:
+        """Add a command; `details` says more than the summary, with an example and exit codes."""
+        parser = self._parsers.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=f"{details}\n\n{_SEE_ALSO}",
+        )
+        _add_global_options(parser, inside_command=True)
+        parser.set_defaults(runner=runner)
+        self.by_name[name] = parser
+        return parser
+
+
+def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool) -> None:
+    """Add the global options; inside a command they are understood, but neither shown nor given defaults."""
+
+    def add(*names: str, help: str, default: object = None, **options: Any) -> None:
+        if inside_command:
+            parser.add_argument(*names, help=argparse.SUPPRESS, default=argparse.SUPPRESS, **options)
+        else:
+            parser.add_argument(*names, help=help, default=default, **options)
+
+    add("--store", metavar="URL", help="the store: sqlite:///path/to/leases.db, or a path")
+    add("--tenant", metavar="NAME", default="default", help="whose leases (default: %(default)s)")
+    add("--json", action="store_true", default=False, help="JSON on stdout, and errors as JSON on stderr")
+    add(
+        "--durability",
+        choices=("full", "fast"),
+        default="full",
+        help="fast may lose the last moments of history in a power cut, never repeats a token",
+    )
+    add("--group", action="store_true", default=False, help="let the file's group use a store created here")
+    add("--no-color", action="store_true", default=False, help="no colours (as does $NO_COLOR)")
+    if not inside_command:
+        parser.add_argument("--version", action="store_true", help="print the version and exit")
+
+
+def all_commands() -> Commands:
+    """Return the parser of the whole command line."""
+    from leasehold.cli import claims, demo, doctor, looking, running, upkeep
+
+    commands = Commands()
+    for group in (claims, looking, running, upkeep, doctor, demo):
+        group.add_commands(commands)
+    return commands
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Return what the arguments ask for; raise UsageError, with a suggestion, if they make no sense."""
+    commands = all_commands()
+    name = _command_name(commands.main, argv)
+    if name is not None and name not in commands.by_name:
+        raise UsageError(_unknown("command", name, commands.by_name, "leasehold"))
+    child: list[str] | None = None
+    if name == "run" and "--" in argv:
+        # Everything behind the first -- belongs to the child, options and further -- included.
+        split = list(argv).index("--")
+        argv, child = argv[:split], list(argv[split + 1 :])
+    arguments, unknown = commands.main.parse_known_args(argv)
+    if unknown:
+        _refuse_unknown(commands, arguments.command, unknown)
+    arguments.child = child
+    if arguments.command is None and not arguments.version:
+        commands.main.print_help(sys.stderr)
+        sys.exit(EXIT_USAGE)
+    return arguments
+
+
+def _command_name(parser: argparse.ArgumentParser, argv: Sequence[str]) -> str | None:
+    """Return the first argument that is neither a global option nor the value of one."""
+    takes_value = {name: action.nargs is None for action in parser._actions for name in action.option_strings}
+    skip = False
+    for argument in argv:
+        if skip:
+            skip = False
+        elif not argument.startswith("-"):
+            return argument
+        elif (name := argument.partition("=")[0]) in takes_value:
+            skip = takes_value[name] and "=" not in argument
+        else:
+            raise UsageError(
+                f"{name!r} is no global option; if a command has it, write it behind the command. "
+                "See `leasehold --help`"
+            )
+    return None
+
+
+def _refuse_unknown(commands: Commands, name: str | None, unknown: Sequence[str]) -> NoReturn:
+    parser = commands.main if name is None else commands.by_name[name]
+    argument = unknown[0].partition("=")[0]
+    if argument.startswith("-"):
+        options = [option for action in parser._actions for option in action.option_strings]
+        raise UsageError(_unknown("option", argument, options, parser.prog))
+    parser.error(f"unexpected argument {argument!r}")
+
+
+def _unknown(kind: str, given: str, known: Iterable[str], program: str) -> str:
+    near = get_close_matches(given, list(known), n=1, cutoff=0.5)
+    step = f"did you mean {near[0]!r}? See" if near else "see"
+    return f"there is no {kind} {given!r}; {step} `{program} --help`"

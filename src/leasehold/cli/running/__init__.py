@@ -1,0 +1,80 @@
+"""run: a lease around another command.
+
+Two processes work together, so that no single death or pause lets the command run on without the lease:
+
+- the *front* is the process the user started. It waits for signals, hands them on to the command, and
+  takes over if the other one is stopped or dies.
+- the *keeper process* holds and renews the lease, is the command's parent, and ends the command when the
+  lease is lost or the front is gone.
+
+Promised: the command is started only with the lease; it is ended (TERM, grace, KILL, and everything it has
+started with it) when the lease is lost, when the front is killed, and when the keeper process is killed, or
+stopped for longer than the lease can be trusted; the lease is released when the command has ended. A
+command that is suspended with Ctrl-Z keeps its lease.
+
+Not promised: that a command whose lease was lost stops before somebody else gets the resource. That is what
+the token is for.
+
+- ``front``        signals, and stepping in
+- ``covered``      the keeper process: the lease, and the command under it
+- ``board``        what the two tell each other
+- ``descendants``  finding and ending everything that a command has started
+"""
+
+import os
+import signal
+from argparse import Namespace
+
+from leasehold.cli.claims import add_claim_options
+from leasehold.cli.connecting import add_holder_option
+from leasehold.cli.durations import parse_duration
+from leasehold.cli.parser import Commands, UsageError
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command of this package."""
+    parser = commands.add(
+        "run",
+        _run,
+        "hold a lease while a command runs",
+        details="""\
+Starts COMMAND once the lease is held, renews the lease while it runs, and releases it afterwards. If the
+lease is lost, COMMAND and all that it has started are ended: SIGTERM, then SIGKILL after the grace time.
+Signals sent to leasehold go to COMMAND. In its environment COMMAND finds LEASEHOLD_TOKEN (pass it along
+with every write), LEASEHOLD_LEASE_ID, LEASEHOLD_RESOURCE and LEASEHOLD_HOLDER. Unless named, the holder
+is user@host/process: two runs compete, also those of one user. With --json only errors are JSON: stdout
+is COMMAND's own.
+
+examples:
+  leasehold run report-42 -- make report
+  leasehold run cameras/7 --ttl 30s --grace 2s -- ./record.sh --fast
+
+exit codes: COMMAND's own, 128+n if signal n ended it · 75 not acquired · 76 lease lost ·
+            126 COMMAND cannot be executed · 127 COMMAND not found · 1 error · 2 wrong usage""",
+    )
+    parser.usage = "leasehold run RESOURCE [options] -- COMMAND [ARGUMENT ...]"
+    add_claim_options(parser)
+    add_holder_option(parser, "who will hold it", otherwise="user@host/process")
+    parser.add_argument(
+        "--grace",
+        type=parse_duration,
+        default=10.0,
+        metavar="TIME",
+        help="how long COMMAND may take to end after SIGTERM when the lease is lost (default: 10s)",
+    )
+
+
+def _run(arguments: Namespace) -> int:
+    from leasehold.cli.running.board import Board
+    from leasehold.cli.running.covered import cover
+    from leasehold.cli.running.front import WATCHED, stand_in_front
+
+    if not arguments.child:
+        raise UsageError("name the command behind --: leasehold run RESOURCE -- COMMAND")
+    board = Board()
+    # Blocked before the fork: from here on signals wait to be asked for, in both processes and all threads.
+    command_mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+    keeper_process = os.fork()
+    if keeper_process == 0:
+        return cover(arguments, board, command_mask)
+    return stand_in_front(keeper_process, board, arguments)

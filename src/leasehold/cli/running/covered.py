@@ -1,0 +1,197 @@
+"""The keeper process of a `run`: it holds the lease, and the command runs under it.
+
+It does not listen to signals itself, but to the front, which asks for an interruption with SIGINT as long
+as the command was not started. Ctrl-Z does not stop it: a command that is suspended keeps its lease.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterable
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from leasehold.cli.claims import metadata_of
+from leasehold.cli.connecting import HOLDER_VARIABLE, connected, user_at_host
+from leasehold.cli.running.board import Board
+from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
+from leasehold.errors import LeaseholdError, LeaseLost, StoreError
+
+if TYPE_CHECKING:
+    from leasehold.client.sync_lease import HeldLease
+
+EXIT_CANNOT_EXECUTE = 126
+EXIT_NOT_FOUND = 127
+
+_ENDING_SECONDS = 10.0
+"""How much longer than the grace time the ending of a command may take before the front steps in."""
+
+
+class CommandNotStarted(LeaseholdError):
+    """The command could not be started."""
+
+    code = "COMMAND_NOT_STARTED"
+    exit_code = EXIT_CANNOT_EXECUTE
+
+
+class CommandNotFound(CommandNotStarted):
+    """There is no such command."""
+
+    code = "COMMAND_NOT_FOUND"
+    exit_code = EXIT_NOT_FOUND
+
+
+class FrontGone(LeaseholdError):
+    """The process that the user had started was killed."""
+
+    code = "FRONT_GONE"
+
+
+def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> int:
+    """Acquire, run the command, release; return the exit code."""
+    interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    adopt_orphans()
+    front_gone = board.watch_front()
+    wake_up = _Wakeup()
+    holder = arguments.holder or os.environ.get(HOLDER_VARIABLE) or f"{user_at_host()}/{os.getppid()}"
+    metadata = metadata_of(arguments)
+    if interruptible:
+        signal.signal(signal.SIGINT, _interrupt_once)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    with connected(arguments, create=True, holder=holder) as client:
+        lease = client.acquire(
+            arguments.resource,
+            ttl=arguments.ttl,
+            mode=arguments.mode,
+            metadata=metadata,
+            on_lost=lambda error: wake_up.now(),
+        )
+        # Ctrl-C concerns the command from now on. Blocking it would not do: other threads have it unblocked.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with lease:
+            if select.select([front_gone], [], [], 0)[0]:
+                raise FrontGone("leasehold was killed; the command was not started")
+            reset = [signal.SIGPIPE, signal.SIGXFSZ, *([signal.SIGINT] if interruptible else [])]
+            board.command = _start(arguments.child, lease, command_mask, reset)
+            ward = _Ward(lease, board, arguments.grace, front_gone, wake_up)
+            return ward.wait_for_end()
+
+
+def _interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise at the first Ctrl-C only: the front hands it on as well, and must not disturb the tidying up."""
+    del number, frame
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _start(command: list[str], lease: "HeldLease", mask: Iterable[int], reset: list[signal.Signals]) -> int:
+    environment = {
+        **os.environ,
+        "LEASEHOLD_TOKEN": str(lease.token),
+        "LEASEHOLD_LEASE_ID": lease.lease_id,
+        "LEASEHOLD_RESOURCE": lease.resource,
+        HOLDER_VARIABLE: lease.holder,
+    }
+    sys.stdout.flush()
+    try:
+        return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=reset)
+    except FileNotFoundError:
+        raise CommandNotFound(f"there is no command {command[0]!r}; check its name and $PATH") from None
+    except OSError as error:
+        raise CommandNotStarted(
+            f"{command[0]!r} cannot be executed: {error.strerror}; check its permissions"
+        ) from None
+
+
+class _Wakeup:
+    """Wakes the keeper process from its wait: when a child has ended, and when the lease is lost."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._write_end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._write_end, False)
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+
+    def now(self) -> None:
+        """Wake it."""
+        os.write(self._write_end, b"!")
+
+    def clear(self) -> None:
+        """Forget the wake-ups so far."""
+        try:
+            os.read(self.descriptor, 4096)
+        except BlockingIOError:
+            return
+
+
+class _Ward:
+    """A command that runs under a lease."""
+
+    def __init__(
+        self, lease: "HeldLease", board: Board, grace: float, front_gone: int, wake_up: _Wakeup
+    ) -> None:
+        self._lease = lease
+        self._board = board
+        self._grace = grace
+        self._front_gone = front_gone
+        self._wake_up = wake_up
+        # Often enough for the front to hear of each renewal well before the window of the one before closes.
+        self._report_every = min(1.0, lease.lease.ttl_ns / 1e9 / 10)
+
+    def wait_for_end(self) -> int:
+        """Wait for the command to end, or end it; return its exit code, or raise what it was ended for."""
+        poll = select.poll()
+        poll.register(self._wake_up.descriptor, select.POLLIN)
+        poll.register(self._front_gone, select.POLLIN)
+        while True:
+            self._report()
+            ready = dict(poll.poll(self._report_every * 1000))
+            self._wake_up.clear()
+            if self._front_gone in ready:
+                self._end()
+                raise FrontGone("leasehold was killed; the command was ended and the lease released")
+            if self._lease.lost.error is not None:
+                self._end()
+                raise LeaseLost(
+                    f"{self._lease.lost.error}. The command was ended", **self._lease.lost.error.facts
+                )
+            status = reap().get(self._board.command)
+            if status is not None:
+                self._board.deadline_ns = 0
+                code = os.waitstatus_to_exitcode(status)
+                self._release(completed=code == 0)
+                return code if code >= 0 else 128 - code
+
+    def _release(self, *, completed: bool) -> None:
+        try:
+            held_to_the_end = self._lease.release("completed" if completed else "aborted")
+        except StoreError as error:
+            # The command has done its work under the lease, and its exit code says more than this does.
+            print(f"leasehold: {error}. The lease ends by itself", file=sys.stderr)
+            return
+        if not held_to_the_end:
+            raise LeaseLost(
+                f"lease {self._lease.lease_id} on {self._lease.resource} had ended before the command did; "
+                "what the command did last may have happened without it",
+                lease_id=self._lease.lease_id,
+                resource=self._lease.resource,
+                token=self._lease.token,
+            )
+
+    def _report(self) -> None:
+        """Tell the front how long the lease can be trusted."""
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        remaining = self._lease.remaining
+        if remaining > 0:
+            self._board.deadline_ns = now_ns + int(remaining * 1e9)
+
+    def _end(self) -> None:
+        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        self._board.deadline_ns = now_ns + int((self._grace + _ENDING_SECONDS) * 1e9)
+        end_descendants(os.getpid(), grace=self._grace)
+        self._board.deadline_ns = 0

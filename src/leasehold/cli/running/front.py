@@ -1,0 +1,93 @@
+"""The front of a `run`: the process that the user started and sends signals to.
+
+It has one thread and asks for signals with `sigtimedwait`, which tells where each came from. What the
+terminal sent (Ctrl-C) has reached the command as well, because they share a process group; handing it on
+would interrupt the command twice. What somebody sent with kill(2) has reached only us, and is handed on to
+the command and to those of its descendants that Ctrl-C would reach.
+"""
+
+import os
+import signal
+import time
+from argparse import Namespace
+
+from leasehold.cli.running.board import Board
+from leasehold.cli.running.descendants import adopt_orphans, descendants, end_descendants, send
+from leasehold.errors import LeaseLost
+
+_HANDED_ON = frozenset(
+    {
+        signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+        signal.SIGALRM, signal.SIGWINCH,
+    }
+)  # fmt: skip
+WATCHED = _HANDED_ON | {signal.SIGCHLD, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
+
+_ENDS_A_START = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
+_SENT_BY_KERNEL = 0x80
+_LOOK_EVERY_SECONDS = 1.0
+_LOOK_SOON_SECONDS = 0.05
+_PRECEDENCE_NS = 250_000_000
+"""How much later than the keeper process we notice a closed window: it should have ended the command."""
+
+
+def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> int:
+    """Hand on signals until the keeper process ends; return its exit code, or step in for it."""
+    adopt_orphans()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+    early: list[int] = []
+    """Signals that came before there was a command to hand them to."""
+    while True:
+        patience = _LOOK_SOON_SECONDS if early else _LOOK_EVERY_SECONDS
+        received = signal.sigtimedwait(_HANDED_ON | {signal.SIGCHLD}, patience)
+        if received is not None and received.si_signo != signal.SIGCHLD:
+            if board.command:
+                if received.si_code != _SENT_BY_KERNEL:
+                    _hand_on(received.si_signo, board.command)
+            elif received.si_signo in _ENDS_A_START:
+                early.append(received.si_signo)
+                send(keeper_process, signal.SIGINT)
+        if board.command:
+            for number in early:
+                _hand_on(number, board.command)
+            early.clear()
+        ended, status = os.waitpid(keeper_process, os.WNOHANG)
+        if ended:
+            return _exit_code(status, early, arguments)
+        if _is_overdue(board):
+            _step_in(keeper_process, arguments)
+
+
+def _hand_on(number: int, command: int) -> None:
+    group = os.getpgrp()
+    send(command, number)
+    for process in descendants(command):
+        if process.group == group:
+            send(process.process_id, number)
+
+
+def _exit_code(status: int, early: list[int], arguments: Namespace) -> int:
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        end_descendants(os.getpid(), grace=arguments.grace)
+        raise LeaseLost(
+            f"the process that kept the lease on {arguments.resource} was ended by signal {-code}, so the "
+            "lease is as good as lost. The command was ended; run it again",
+            resource=arguments.resource,
+        )
+    return 128 + early[0] if early else code
+
+
+def _is_overdue(board: Board) -> bool:
+    now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    return 0 < board.deadline_ns < now_ns - _PRECEDENCE_NS
+
+
+def _step_in(keeper_process: int, arguments: Namespace) -> None:
+    end_descendants(os.getpid(), grace=arguments.grace, spare=keeper_process)
+    send(keeper_process, signal.SIGKILL)
+    raise LeaseLost(
+        f"the process that kept the lease on {arguments.resource} has stopped working, so the lease can no "
+        "longer be trusted. The command was ended; run it again",
+        resource=arguments.resource,
+    )

@@ -1,0 +1,142 @@
+"""What a client holds: the leases it keeps alive, gives back when it ends, and does not take into a fork."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+
+from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_reading import AsyncReading
+from leasehold.client.calls import AwaitableCalls
+from leasehold.client.holders import Holders
+from leasehold.client.inputs import name, text
+from leasehold.client.lifetimes import look_after
+from leasehold.client.loss import Announcer
+from leasehold.engine.batch import Outcome
+from leasehold.engine.clock import Clock, SystemClock
+from leasehold.engine.keeper import Keeper, Kept, window_closed
+from leasehold.engine.registrar import Registrar
+from leasehold.engine.trust import Trust
+from leasehold.errors import LeaseholdError, StoreError
+from leasehold.kernel.commands import Acquire, Command, Release
+from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.limits import BATCH_LEASES
+
+_RETRIES = 2
+
+
+class AsyncHolding(AsyncReading):
+    """The leases of one client, and how it speaks to the registrar about them."""
+
+    def __init__(
+        self,
+        registrar: Registrar,
+        *,
+        tenant: str = "default",
+        holder: str | None = None,
+        clock: Clock | None = None,
+        trust: Trust | None = None,
+    ) -> None:
+        super().__init__(registrar, AwaitableCalls(registrar), name("tenant", tenant))
+        given = None if holder is None else name("holder", holder)
+        self._holders = Holders(given, AwaitableCalls.caller)
+        self._clock = clock or SystemClock()
+        self._trust = trust or Trust()
+        self._keeper = Keeper(registrar, self._clock, self._trust)
+        self._announcer = Announcer()
+        self._held: dict[str, AsyncHeldLease] = {}
+        self._closed = False
+        look_after(self)
+
+    @property
+    def holder(self) -> str:
+        """The name under which the calling thread or task holds leases, unless it says another."""
+        return self._holders.current()
+
+    def lose(self, kept: Kept) -> None:
+        """Take a lease whose trust window has closed for lost."""
+        self._keeper.lose(kept, window_closed(kept.lease))
+
+    def forget(self, held: AsyncHeldLease) -> None:
+        """Stop keeping a lease."""
+        self._held.pop(held.lease_id, None)
+        kept, held.kept = held.kept, None
+        if kept is not None:
+            self._keeper.drop(kept)
+
+    def release_at_exit(self) -> None:
+        """Release what is still held when the program ends without closing, so that others need not wait."""
+        if self._closed:
+            return
+        for command in self._releases_of_all():
+            with suppress(LeaseholdError):  # Then they expire by themselves.
+                self._registrar.call(command)
+
+    def after_fork_in_child(self) -> None:
+        """Become another holder, with none of the parent's leases."""
+        self._holders.restart()
+        self._keeper.restart()
+        self._announcer.restart()
+        self._held = {}
+        self._calls = AwaitableCalls(self._registrar)
+
+    def _give_back(self, command: Acquire) -> None:
+        """Release what a claim may have been granted, or is still to be, without waiting for it."""
+        held = self._held.get(command.lease_id)
+        if held is not None:
+            self.forget(held)
+        self._send_blindly(
+            Release(
+                tenant=command.tenant,
+                lease_ids=(command.lease_id,),
+                holder=command.holder,
+                reason=ReleaseReason.ABORTED,
+                request_id=self._registrar.ids.new(),
+            )
+        )
+
+    def _releases_of_all(self) -> Iterator[Release]:
+        """Forget all leases, and yield the commands that release them."""
+        lease_ids: dict[str, list[str]] = defaultdict(list)
+        for held in list(self._held.values()):
+            self.forget(held)
+            lease_ids[held.holder].append(held.lease_id)
+        for holder, ids in lease_ids.items():
+            for start in range(0, len(ids), BATCH_LEASES):
+                yield Release(
+                    tenant=self._tenant,
+                    lease_ids=tuple(ids[start : start + BATCH_LEASES]),
+                    holder=holder,
+                    request_id=self._registrar.ids.new(),
+                )
+
+    async def _send(self, command: Command) -> Outcome:
+        """Run a command; where the outcome is unknown, ask again, which the request id makes safe."""
+        for _ in range(_RETRIES):
+            outcome = await self._calls.call(command)
+            if not (isinstance(outcome, StoreError) and outcome.outcome_unknown):
+                return outcome
+        outcome = await self._calls.call(command)
+        if isinstance(outcome, StoreError):
+            # A copy: one failure of the store is the outcome of every command that was on board.
+            return outcome.with_facts(request_id=command.request_id)
+        return outcome
+
+    async def _send_surely(self, command: Command) -> Outcome:
+        """Run a command, and see to it that it is run even if the caller is interrupted while waiting."""
+        try:
+            return await self._send(command)
+        except LeaseholdError:
+            raise
+        except BaseException:
+            self._send_blindly(command)
+            raise
+
+    def _send_blindly(self, command: Command) -> None:
+        with suppress(LeaseholdError):  # The client was closed meanwhile; the lease expires by itself.
+            self._registrar.submit(command, lambda outcome: None)
+
+    def _name_or_own(self, field: str, given: str | None) -> str:
+        return self.holder if given is None else text(field, given)
+
+    def _holder_of(self, lease: AsyncHeldLease | str) -> str:
+        return self.holder if isinstance(lease, str) else lease.holder

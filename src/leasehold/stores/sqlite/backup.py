@@ -1,0 +1,297 @@
+"""Copies of a store, and how one is put in the store's place without a token ever coming again.
+
+`backup` copies one moment of a store that may be in use. The copy is whole, on the disk and checked before
+it gets its name. It is marked as a backup, so that nobody puts it in place by hand: a plain copy over the
+store's file would bring back old tokens, and nothing could tell.
+
+`restore` replaces the content of a store, not its file, in one transaction: whoever has the store open
+goes on with it and finds the restored content in its next transaction, and whoever kills the restore
+leaves the store as it was. The restored store begins a higher epoch than both the backup and the store it
+replaces ever had, in that same transaction.
+
+Not promised: what was granted after the backup is forgotten, and whoever holds such a lease learns of it
+at its next renewal. Until then its resource can be granted anew, under a higher token.
+"""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from leasehold.engine.batch import record
+from leasehold.engine.clock import Clock, SystemClock
+from leasehold.engine.port import Head
+from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.kernel.authority import (
+    EPOCH_LEAP,
+    EPOCH_LIMIT,
+    Authority,
+    ClockReading,
+    observe,
+    raise_epoch,
+)
+from leasehold.stores.sqlite import files
+from leasehold.stores.sqlite.connection import (
+    APPLICATION_ID,
+    BACKUP_APPLICATION_ID,
+    open_connection,
+    refuse_affected_library,
+    refuse_foreign_file,
+)
+from leasehold.stores.sqlite.copying import (
+    Progress,
+    Reporter,
+    check_content,
+    copy_pages,
+    known,
+    look_into,
+    open_private,
+)
+from leasehold.stores.sqlite.failures import system_error, translated
+from leasehold.stores.sqlite.identity import identity_of
+from leasehold.stores.sqlite.migrations import migrate, refuse_newer, start_log
+from leasehold.stores.sqlite.opened import OpenFile
+from leasehold.stores.sqlite.write_queue import PATIENCE_SECONDS, turn
+from leasehold.stores.sqlite.writing import SqliteTransaction
+
+RESTORED = "restored"
+"""The reason that history gives for the epoch of a restored store."""
+
+
+class Copied(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds, or what a store was restored to."""
+
+    path: Path
+    epoch: int
+    entries: int
+    """How many entries its ledger has."""
+    size_bytes: int
+
+
+def backup(
+    store_path: Path | str,
+    target: Path | str,
+    progress: Progress | None = None,
+    *,
+    overwrite: bool = False,
+    vfs: str | None = None,
+) -> Copied:
+    """Copy a store as it is at this moment to a new file, readable for this user only.
+
+    Others may go on using the store. Raises InvalidInput if the target exists, unless `overwrite` is set.
+    """
+    source, target = Path(store_path).resolve(), Path(target).absolute()
+    _refuse_target(source, target, overwrite=overwrite)
+    files.prepare(source, group=False, create=False)
+    with _new_file_beside(target) as partial:
+        opened = OpenFile(source, durability="full", clock=SystemClock(), vfs=vfs)
+        try:
+            authority, head = _copy_out(opened.reader, partial, progress, str(target))
+        finally:
+            opened.retire()
+        _check_backup(partial, head)
+        size_bytes = _keep(partial, target, overwrite=overwrite)
+    return Copied(path=target, epoch=authority.epoch, entries=head.position, size_bytes=size_bytes)
+
+
+def restore(
+    backup_file: Path | str,
+    store_path: Path | str,
+    progress: Progress | None = None,
+    *,
+    patience_seconds: float = PATIENCE_SECONDS,
+    clock: Clock | None = None,
+    vfs: str | None = None,
+) -> Copied:
+    """Put a backup, or a copy of a store's file, in the place of a store; or where there is none yet.
+
+    Raises StoreBusy if another process is writing for longer than `patience_seconds`.
+    """
+    source, target = Path(backup_file).resolve(), Path(store_path).resolve()
+    if source == target:
+        raise InvalidInput(f"{target} cannot be restored from itself; name a backup", field="backup_file")
+    if not source.is_file():
+        raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
+    reporter = Reporter(progress, rounds=2)
+    with _staged(source, reporter) as staged:
+        files.prepare(target, group=False, create=True)
+        refuse_foreign_file(target)
+        with (
+            turn(target, patience_seconds),
+            translated(str(target)),
+            closing(open_connection(target, durability="full", vfs=vfs)) as connection,
+        ):
+            refuse_newer(connection, target)
+            start_log(connection)
+            _begin_epoch(staged, _reading(clock or SystemClock(), target), _epoch_of(connection), target)
+            with _fitted(staged, connection, target) as fitted:
+                copy_pages(fitted, connection, reporter)
+            # It is restored. That its log is still long is no reason to say otherwise.
+            with suppress(apsw.Error):
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            authority, head = known(look_into(connection), target)
+    return Copied(path=target, epoch=authority.epoch, entries=head.position, size_bytes=target.stat().st_size)
+
+
+def _refuse_target(source: Path, target: Path, *, overwrite: bool) -> None:
+    if target.exists():
+        if target.samefile(source):
+            raise InvalidInput(f"{target} is the store itself; name another file", field="target")
+        if not overwrite:
+            raise _exists_already(target)
+
+
+def _exists_already(target: Path) -> InvalidInput:
+    return InvalidInput(f"{target} exists already; name another file, or overwrite it", field="target")
+
+
+@contextmanager
+def _new_file_beside(target: Path) -> Iterator[Path]:
+    """Make an empty file that only this user can read, and remove it in the end, however that comes."""
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    try:
+        os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise system_error(error, str(target)) from error
+    try:
+        yield partial
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _copy_out(
+    source: apsw.Connection, partial: Path, progress: Progress | None, name: str
+) -> tuple[Authority, Head]:
+    """Copy one moment of a store into a file, and mark that as a backup."""
+    with translated(name), closing(open_private(str(partial))) as copy:
+        # One read transaction around it all: else each commit of another process would start it over.
+        source.execute("BEGIN")
+        try:
+            found = known(look_into(source), Path(name))
+            copy_pages(source, copy, Reporter(progress, rounds=1))
+        finally:
+            source.execute("ROLLBACK")
+        # A backup is one file, which can be read from where nothing can be written.
+        copy.pragma("journal_mode", "delete")
+        copy.pragma("application_id", BACKUP_APPLICATION_ID)
+    return found
+
+
+def _check_backup(partial: Path, expected: Head) -> None:
+    """Raise StoreUnusable unless the file reads as the backup it is meant to be."""
+    with (
+        translated(str(partial)),
+        closing(apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READONLY)) as copy,
+    ):
+        _, head = check_content(copy, partial)
+        if copy.pragma("application_id") != BACKUP_APPLICATION_ID or head != expected:
+            raise StoreUnusable(f"{partial} is not what was written; check the disk", path=str(partial))
+
+
+def _keep(partial: Path, target: Path, *, overwrite: bool) -> int:
+    """Give a finished backup its name, once its bytes are on the disk; return how many they are."""
+    try:
+        _sync(partial)
+        size_bytes = partial.stat().st_size
+        if overwrite:
+            partial.replace(target)
+        else:
+            _name_if_free(partial, target)
+        _sync(target.parent)
+    except FileExistsError:
+        raise _exists_already(target) from None
+    except OSError as error:
+        raise system_error(error, str(target)) from error
+    return size_bytes
+
+
+def _name_if_free(partial: Path, target: Path) -> None:
+    try:
+        target.hardlink_to(partial)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links, which cannot name a file and spare another at once
+        if target.exists():
+            raise FileExistsError(str(target)) from None
+        partial.rename(target)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _staged(source: Path, reporter: Reporter) -> Iterator[apsw.Connection]:
+    """Copy a backup into a nameless file of this process, checked and with today's schema."""
+    refuse_affected_library()
+    with (
+        closing(open_private("")) as staged,
+        translated(str(source)),
+        closing(apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)) as original,
+    ):
+        original.execute("BEGIN")
+        check_content(original, source)
+        copy_pages(original, staged, reporter)
+        original.execute("ROLLBACK")
+        staged.pragma("application_id", APPLICATION_ID)
+        migrate(staged, source)
+        yield staged
+
+
+def _begin_epoch(staged: apsw.Connection, reading: ClockReading, present_epoch: int, target: Path) -> None:
+    """Raise the epoch of what is about to be restored above all that the store ever had."""
+    staged.execute("BEGIN IMMEDIATE")
+    transaction = SqliteTransaction(staged, lambda: reading)
+    authority, _ = known(transaction, target)
+    epoch = max(authority.epoch, present_epoch) + EPOCH_LEAP
+    if epoch >= EPOCH_LIMIT:
+        raise StoreUnusable(
+            f"{target} has used up its epochs: restored or copied too often; begin a new store",
+            path=str(target),
+        )
+    observed = observe(authority, reading)
+    new_era = observed is not None and observed.tick.era != authority.era
+    by = epoch - authority.epoch
+    record(transaction, raise_epoch(authority, reading, by=by, reason=RESTORED, new_era=new_era))
+
+
+def _reading(clock: Clock, target: Path) -> ClockReading:
+    return ClockReading(
+        tick_value=clock.tick_ns(),
+        wall_ns=clock.wall_ns(),
+        boot_id=clock.boot_id(),
+        identity=identity_of(target),
+    )
+
+
+def _epoch_of(connection: apsw.Connection) -> int:
+    """Return the epoch of the store that is about to be replaced; 0 if there is none, or it is unreadable."""
+    try:
+        authority = look_into(connection).authority
+    except apsw.Error:
+        return 0
+    return 0 if authority is None else authority.epoch
+
+
+@contextmanager
+def _fitted(staged: apsw.Connection, connection: apsw.Connection, target: Path) -> Iterator[apsw.Connection]:
+    """Give the copy the page size of the file it goes to, which cannot change while others use it."""
+    page_size = connection.pragma("page_size")
+    if staged.pragma("page_size") == page_size:
+        yield staged
+        return
+    # Only a file with a name can change its page size.
+    with _new_file_beside(target) as named, closing(open_private(str(named))) as fitted:
+        copy_pages(staged, fitted, Reporter(None, rounds=1))
+        fitted.pragma("journal_mode", "delete")
+        fitted.pragma("page_size", page_size)
+        fitted.execute("VACUUM")
+        yield fitted

@@ -1,0 +1,202 @@
+"""What is written is what is read, field by field."""
+
+from pathlib import Path
+
+from msgspec.structs import asdict, replace
+
+from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.tick import Tick
+from leasehold.testing.conformance.opening import Opening, commit, read
+from leasehold.testing.conformance.records import (
+    EMPTY,
+    authority,
+    batch,
+    era,
+    head_of,
+    issued,
+    lease,
+    opened,
+    released,
+    renewed,
+)
+
+FULL = lease(
+    tenant="mandant ü",
+    resource="straße/☕/%_'\"\\",
+    holder="ann@host:7",
+    token=(1 << 53) - 1,
+    ttl_ns=30 * 24 * 3600 * 10**9,
+    mode=Mode.SHARED,
+    issued_tick=Tick(value=-5, era=3),
+    expires_tick=Tick(value=2**62, era=3),
+    issued_at_ns=1_700_000_000_123_456_789,
+    expires_at_ns=1_700_000_060_123_456_789,
+    max_renewals=2**31 - 1,
+    adopted_from="lease-0",
+    bound_to_boot=False,
+    signature=bytes(range(256)),
+    metadata={"ключ": ["☕", None, True, 1.5, {"deep": -(2**53)}], "": 'quote " and \\ and \u2028'},
+    config_version="sha256:00",
+    zone_version="zone-7",
+)
+"""A lease in which no field has its default."""
+
+STANDING = {"renewal_count", "last_renewed_at_ns", "version", "state"}
+ENDINGS = {"terminated_at_ns", "release_reason", "ended_by", "end_reason"}
+
+
+class Keeping(Opening):
+    """Records come back as they went in."""
+
+    def test_a_created_lease_reads_back_field_by_field(self, tmp_path: Path) -> None:
+        usual = asdict(lease())
+        changed = {name for name, value in asdict(FULL).items() if value != usual[name]}
+        assert changed >= usual.keys() - STANDING - ENDINGS - {"lease_id"}, "FULL leaves out a field"
+        self._assert_reads_back(tmp_path, FULL)
+
+    def test_a_lease_of_defaults_reads_back(self, tmp_path: Path) -> None:
+        self._assert_reads_back(tmp_path, lease())
+
+    def test_a_lease_without_ticks_reads_back_without_them(self, tmp_path: Path) -> None:
+        self._assert_reads_back(tmp_path, lease(issued_tick=None, expires_tick=None))
+
+    def test_a_lease_that_was_issued_on_an_ended_clock_reads_back(self, tmp_path: Path) -> None:
+        self._assert_reads_back(tmp_path, lease(issued_tick=None, expires_tick=Tick(value=7, era=2)))
+
+    def test_a_tick_at_another_rate_keeps_its_rate(self, tmp_path: Path) -> None:
+        issued_tick, expires_tick = Tick(value=1, rate=1_000), Tick(value=2, rate=1_000)
+        self._assert_reads_back(tmp_path, lease(issued_tick=issued_tick, expires_tick=expires_tick))
+
+    def test_a_renewed_lease_reads_back(self, tmp_path: Path) -> None:
+        self._assert_change_reads_back(
+            tmp_path,
+            replace(
+                FULL,
+                ttl_ns=77,
+                expires_tick=Tick(value=2**62 + 1, era=3),
+                expires_at_ns=1_700_000_099_000_000_000,
+                renewal_count=3,
+                last_renewed_at_ns=1_700_000_022_000_000_000,
+                version=2,
+            ),
+        )
+
+    def test_a_rearmed_lease_reads_back(self, tmp_path: Path) -> None:
+        rearmed = replace(
+            FULL, issued_tick=None, expires_tick=Tick(value=12, era=4), expires_at_ns=1, version=2
+        )
+        self._assert_change_reads_back(tmp_path, rearmed)
+
+    def test_every_kind_of_end_reads_back(self, tmp_path: Path) -> None:
+        ends: dict[str, dict[str, object]] = {
+            "released": {"state": LeaseState.RELEASED, "release_reason": ReleaseReason.TRANSFERRED},
+            "expired": {"state": LeaseState.EXPIRED},
+            "revoked": {"state": LeaseState.REVOKED, "end_reason": "späte Einsicht"},
+            "failed": {"state": LeaseState.FAILED},
+        }
+        before = [replace(FULL, lease_id=name) for name in ends]
+        after = [
+            replace(one, terminated_at_ns=9, ended_by="olga", version=2, **ends[one.lease_id])
+            for one in before
+        ]
+        first = batch(EMPTY, created=tuple(before))
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            commit(store, batch(head_of(first), released(FULL), changed=tuple(after)))
+            found = read(store, leases=set(ends)).leases
+            assert _by_id(found) == _by_id(after)
+
+    def test_a_lease_that_was_renewed_and_ended_in_one_batch_reads_back(self, tmp_path: Path) -> None:
+        self._assert_change_reads_back(
+            tmp_path,
+            replace(
+                FULL,
+                ttl_ns=99,
+                expires_tick=Tick(value=2**62 + 5, era=3),
+                renewal_count=1,
+                last_renewed_at_ns=8,
+                state=LeaseState.RELEASED,
+                release_reason=ReleaseReason.COMPLETED,
+                terminated_at_ns=9,
+                ended_by="ann@host:7",
+                version=3,
+            ),
+        )
+
+    def test_a_change_to_one_lease_leaves_the_others_alone(self, tmp_path: Path) -> None:
+        bystander = lease("lease-2", resource="gate")
+        first = batch(EMPTY, created=(lease(), bystander))
+        longer = replace(lease(), expires_tick=Tick(value=200), renewal_count=1, version=2)
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            commit(store, batch(head_of(first), renewed(longer), changed=(longer,)))
+            assert read(store, leases={"lease-2"}).leases == [bystander]
+
+    def test_many_leases_are_found_by_id_at_once(self, tmp_path: Path) -> None:
+        leases = tuple(lease(f"lease-{number}", resource=f"r-{number}") for number in range(50))
+        wanted = {one.lease_id for one in leases[::2]}
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=leases))
+            found = read(store, leases=wanted | {"nobody's"}).leases
+            assert _by_id(found) == _by_id(list(leases[::2]))
+
+    def test_the_registrars_record_reads_back_and_is_replaced_by_the_next(self, tmp_path: Path) -> None:
+        second = authority(
+            epoch=(1 << 21) - 1,
+            counter=(1 << 32) - 1,
+            era=5,
+            era_first_tick=-3,
+            boot_id="boot é",
+            identity="9:78",
+            tick=2**62,
+            wall_ns=-1,
+            rate=1_000,
+        )
+        first = batch(EMPTY)
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            commit(store, batch(head_of(first), opened(tick=2**62, at_ns=-1), record=second))
+            with store.snapshot() as snapshot:
+                assert snapshot.authority == second
+
+    def test_ended_eras_read_back_and_unknown_ones_are_left_out(self, tmp_path: Path) -> None:
+        first = batch(EMPTY, ended_eras=(era(1),))
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            commit(store, batch(head_of(first), ended_eras=(era(2, boot_id="boot-1", last_tick=-4),)))
+            eras = read(store, eras={1, 2, 3}).eras
+            assert eras == {1: era(1), 2: era(2, boot_id="boot-1", last_tick=-4)}
+            assert read(store, eras={1}).eras == {1: era(1)}
+
+    def test_a_request_is_remembered_with_what_it_caused(self, tmp_path: Path) -> None:
+        made = batch(EMPTY, issued(FULL, request="id:ключ"), created=(FULL,))
+        with self.opened(tmp_path) as store:
+            commit(store, made)
+            found = read(store, requests={"id:ключ", "id:"}).requests
+            assert found == {"id:ключ": made.entries[0].event}
+
+    def test_the_last_of_several_events_of_one_request_is_remembered(self, tmp_path: Path) -> None:
+        events = [released(lease(name, resource=name), request="r") for name in ("a", "b")]
+        first = batch(EMPTY, *events)
+        later = renewed(lease("c"), request="r")
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            assert read(store, requests={"r"}).requests == {"r": events[-1]}
+            commit(store, batch(head_of(first), later))
+            assert read(store, requests={"r"}).requests == {"r": later}
+
+    def _assert_reads_back(self, folder: Path, one: Lease) -> None:
+        with self.opened(folder) as store:
+            commit(store, batch(EMPTY, created=(one,)))
+            assert read(store, leases={one.lease_id}).leases == [one]
+
+    def _assert_change_reads_back(self, folder: Path, after: Lease) -> None:
+        first = batch(EMPTY, created=(FULL,))
+        with self.opened(folder) as store:
+            commit(store, first)
+            commit(store, batch(head_of(first), renewed(after), changed=(after,)))
+            assert read(store, leases={FULL.lease_id}).leases == [after]
+
+
+def _by_id(leases: list[Lease]) -> dict[str, Lease]:
+    return {one.lease_id: one for one in leases}

@@ -1,0 +1,130 @@
+"""Who trusts which lease at this very moment, in true time; and what the resources make of it.
+
+The promise that everything else serves: no two holders trust conflicting leases at the same time. A holder
+trusts a lease inside its trust window and as long as it has not heard of its end, however long it pauses,
+however its clock drifts, whatever happens to its messages.
+
+Three things are done over a holder's head, and nobody can tell it in time: an operator revokes its lease;
+another incarnation under its name adopts it; the store forgets the lease, because a backup or a copy was
+put in its place. Then two may trust at once, and what is left is the promise of the tokens: the newer grant
+has the higher one, and a resource that has seen it refuses the older.
+"""
+
+from typing import TYPE_CHECKING
+
+from leasehold.engine.keeper import Kept
+from leasehold.kernel.lease import Lease, Mode
+from leasehold.kernel.view import ResourceKey
+from leasehold.testing.simulator.stage import Stage
+from leasehold.testing.simulator.witness import Witness
+
+if TYPE_CHECKING:
+    from leasehold.testing.simulator.client import SimulatedClient
+
+
+class Belief:
+    """One holder's trust in one lease."""
+
+    __slots__ = ("client", "kept", "lease", "life")
+
+    def __init__(self, client: "SimulatedClient", kept: Kept) -> None:
+        self.client = client
+        self.life = client.life
+        self.kept = kept
+        self.lease: Lease = kept.lease
+
+    @property
+    def is_over(self) -> bool:
+        """Say whether the holder has given it up, for good."""
+        return self.client.life != self.life or not self.client.holds(self.lease.lease_id)
+
+    @property
+    def is_trusted(self) -> bool:
+        """Say whether the holder would act on it at this moment."""
+        return not self.is_over and self.kept.trusted_for_ns > 0
+
+
+class Resource:
+    """Something out there that checks tokens: it never takes a lower one after a higher one."""
+
+    def __init__(self) -> None:
+        self._highest = (0, "")
+        self._highest_exclusive = (0, "")
+
+    def act(self, lease: Lease) -> str | None:
+        """Take an act, or return the lease whose higher token stands against it.
+
+        Sharers do not exclude each other, so their tokens count only against exclusive holders.
+        """
+        rival = self._highest if lease.mode is Mode.EXCLUSIVE else self._highest_exclusive
+        if lease.token < rival[0]:
+            return rival[1]
+        mine = (lease.token, lease.lease_id)
+        self._highest = max(self._highest, mine)
+        if lease.mode is Mode.EXCLUSIVE:
+            self._highest_exclusive = max(self._highest_exclusive, mine)
+        return None
+
+
+class Beliefs:
+    """All trust there is."""
+
+    def __init__(self, stage: Stage, witness: Witness) -> None:
+        self._stage = stage
+        self._witness = witness
+        self._beliefs: dict[ResourceKey, list[Belief]] = {}
+        self._resources: dict[ResourceKey, Resource] = {}
+
+    def begin(self, client: "SimulatedClient", kept: Kept) -> Belief:
+        """Note that a holder has heard of its lease, and check it against everybody else's."""
+        belief = Belief(client, kept)
+        self._beliefs.setdefault(_key_of(belief.lease), []).append(belief)
+        self.check(belief)
+        return belief
+
+    def check(self, belief: Belief) -> None:
+        """See that nobody else trusts a conflicting lease; called whenever a belief begins or grows."""
+        if not belief.is_trusted:
+            return
+        key = _key_of(belief.lease)
+        others = [other for other in self._beliefs[key] if not other.is_over]
+        self._beliefs[key] = others
+        for other in others:
+            if other.is_trusted and _conflict(belief.lease, other.lease):
+                self._excuse(belief.lease, other.lease)
+
+    def _excuse(self, one: Lease, other: Lease) -> None:
+        excuse = self._witness.excuse_of(one.lease_id) or self._witness.excuse_of(other.lease_id)
+        if excuse is None:
+            self._stage.violate(
+                "{} trusts {} and {} trusts {} at once",
+                one.holder,
+                one.lease_id,
+                other.holder,
+                other.lease_id,
+            )
+        self._stage.tally.note(f"two trusted at once: {excuse}")
+        if one.token == other.token:
+            self._stage.violate("{} and {} have the same token", one.lease_id, other.lease_id)
+
+    def act(self, belief: Belief) -> None:
+        """Let an act arrive at its resource, which its holder decided on while it trusted its lease."""
+        lease = belief.lease
+        rival = self._resources.setdefault(_key_of(lease), Resource()).act(lease)
+        trusted = belief.is_trusted
+        note = self._stage.tally.note
+        self._stage.say("  act of {} with {}: {}", lease.holder, lease.token, rival or "accepted")
+        if rival is None:
+            note("act accepted" if trusted else "stale act accepted")
+        elif not trusted:
+            note("stale act refused")
+        elif not (self._witness.excuses.get(lease.lease_id) or self._witness.is_forgotten(rival)):
+            self._stage.violate("{} was trusted, and refused because of {}", lease.lease_id, rival)
+
+
+def _key_of(lease: Lease) -> ResourceKey:
+    return (lease.tenant, lease.resource)
+
+
+def _conflict(one: Lease, other: Lease) -> bool:
+    return one.lease_id != other.lease_id and one.mode.conflicts_with(other.mode)

@@ -1,0 +1,113 @@
+"""An engine process: it gathers requests, runs them as the real engine does, and dies at bad moments."""
+
+from collections.abc import Sequence
+
+from leasehold.engine.batch import Outcome, Rules, run_batch
+from leasehold.engine.port import WouldBlock
+from leasehold.errors import StoreError
+from leasehold.testing.simulator.judge import Judge
+from leasehold.testing.simulator.post import Envelope, Post
+from leasehold.testing.simulator.stage import Process, Stage
+from leasehold.testing.simulator.store import SimulatedStore
+from leasehold.testing.simulator.witness import Witness
+
+
+class SimulatedEngine(Process):
+    """One of several engines on the same store."""
+
+    def __init__(
+        self, stage: Stage, store: SimulatedStore, post: Post, witness: Witness, judge: Judge
+    ) -> None:
+        super().__init__(stage)
+        self._store = store
+        self._post = post
+        self._witness = witness
+        self._judge = judge
+        self._inbox: list[Envelope] = []
+        self._scheduled = False
+        self._down = False
+
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether this engine could run a batch right now."""
+        return bool(self._inbox) and not self._down and self.stage.now_ns >= self.resumes_ns
+
+    def owns(self, store: SimulatedStore) -> bool:
+        """Say whether a store is this engine's own way to the disk."""
+        return store is self._store
+
+    def receive(self, envelope: Envelope) -> None:
+        """Take a request in, and run it with whatever else has come by then."""
+        if self._down:
+            return
+        self._inbox.append(envelope)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if self._scheduled or not self._inbox:
+            return
+        self._scheduled = True
+        if self.stage.strikes("engine stalled"):
+            self.pause(self.stage.up_to(4 * self.stage.plan.ttl_ns))
+        self.later(self._delay_ns(), self._run_scheduled)
+
+    def _delay_ns(self) -> int:
+        """Draw when to run. The moment at which a lease ends is the one where mistakes are made."""
+        stage = self.stage
+        if stage.random.random() < 0.1:
+            tick = self._store.reading().tick_value
+            end_tick = self._witness.truth.next_end(tick)
+            if end_tick is not None and end_tick - tick < stage.plan.ttl_ns // 2:
+                return end_tick - tick + stage.random.choice((-1, 0, 0, 1))
+        return stage.up_to(stage.plan.latency_ns)
+
+    def _run_scheduled(self) -> None:
+        self._scheduled = False
+        self.run()
+
+    def run(self) -> None:
+        """Run what is waiting as one batch."""
+        taken, self._inbox = self._inbox, []
+        if not taken:
+            return
+        if self.stage.strikes("engine crashed before its batch"):
+            self.crash()
+            return
+        outcomes = self._run_batch(taken)
+        if outcomes is None:
+            self._inbox = taken + self._inbox
+            self._schedule()
+            return
+        self.stage.check()
+        self._judge.check(self._store, [envelope.command for envelope in taken], outcomes)
+        if self.stage.strikes("engine crashed between commit and reply"):
+            self.crash()
+            return
+        self._witness.acknowledge()
+        for envelope, outcome in zip(taken, outcomes, strict=True):
+            self._post.reply(envelope, outcome)
+
+    def _run_batch(self, taken: list[Envelope]) -> Sequence[Outcome] | None:
+        """Return the outcomes, or None if another writer was in the way."""
+        stage = self.stage
+        rules = Rules(quotas=stage.plan.quotas, sweep_limit=stage.random.choice((0, 0, 1, 64)))
+        blocking = stage.random.random() < 0.5
+        self._store.begin_batch()
+        stage.say("batch of {}", len(taken))
+        try:
+            return run_batch(self._store, [envelope.command for envelope in taken], rules, blocking=blocking)
+        except WouldBlock:
+            return None
+        except StoreError as error:
+            return [error] * len(taken)
+
+    def crash(self) -> None:
+        """Lose everything that was not committed, and come back after a while."""
+        self.die()
+        self._inbox = []
+        self._scheduled = False
+        self._down = True
+        self.later(self.stage.up_to(self.stage.plan.ttl_ns), self._come_back)
+
+    def _come_back(self) -> None:
+        self._down = False

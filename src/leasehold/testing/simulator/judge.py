@@ -1,0 +1,222 @@
+"""Whether each answer was the right one.
+
+Every answer that an engine gives is held against the truth at the moment it was decided: what is granted or
+renewed is in the ledger and lasts at least as long as promised; what is refused is refused for a reason
+that was there; a lease that is over in truth stands in nobody's way; and a request that was granted once
+is answered with that grant ever after.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from leasehold.engine.batch import Outcome
+from leasehold.errors import StoreError
+from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
+from leasehold.kernel.commands import Acquire, Command, Release, Renew
+from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.tick import Tick
+from leasehold.testing.simulator.stage import Stage
+from leasehold.testing.simulator.store import SimulatedStore
+from leasehold.testing.simulator.truth import TrueLease, request_id_of
+from leasehold.testing.simulator.witness import Witness
+
+
+class Judge:
+    """Checks the outcomes of batches."""
+
+    def __init__(self, stage: Stage, witness: Witness) -> None:
+        self._stage = stage
+        self._witness = witness
+        self._first_tick = self._last_tick = self._position = 0
+
+    def check(self, store: SimulatedStore, commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
+        """Check what a batch was answered with, right after it ran."""
+        ticks = [look.tick for look in store.looks if look.tick is not None]
+        if ticks:
+            self._first_tick, self._last_tick = ticks[0], ticks[-1]
+            self._position = store.looks[0].position
+        copies = Counter(command.request_id for command in commands)
+        for command, outcome in zip(commands, outcomes, strict=True):
+            self._stage.say("  {} -> {}", command, outcome)
+            if isinstance(outcome, StoreError):
+                self._check_failure(store, command, outcome, alone=copies[command.request_id] == 1)
+            elif isinstance(outcome, Exception):
+                self._stage.violate("{} met a defect: {!r}", command, outcome)
+            else:
+                self._check_answer(command, outcome)
+
+    def _check_failure(
+        self, store: SimulatedStore, command: Command, error: StoreError, *, alone: bool
+    ) -> None:
+        """An error that does not say otherwise has changed nothing."""
+        note = self._stage.tally.note
+        note("store failed, outcome unknown" if error.outcome_unknown else "store failed, outcome known")
+        if error.outcome_unknown or not alone:
+            return
+        for batch in store.committed:
+            if any(request_id_of(entry.event) == command.request_id for entry in batch.entries):
+                self._stage.violate("{} failed, and was committed", command)
+
+    def _check_answer(self, command: Command, outcome: Answer | Refusal) -> None:
+        match outcome:
+            case Refusal():
+                self._check_refusal(command, outcome)
+            case Granted():
+                self._check_granted(command, outcome)
+            case Renewed():
+                for lease_id, one in zip(_lease_ids(command), outcome.outcomes, strict=True):
+                    self._check_renewed(command, lease_id, one)
+            case Released():
+                for ended in outcome.outcomes:
+                    self._check_ended(command, ended)
+            case Ended():
+                self._check_ended(command, outcome)
+            case Swept():
+                for lease in outcome.leases:
+                    self._require(self._ended_here(lease.lease_id), "{} was swept and stands", lease.lease_id)
+                    self._stage.tally.note("swept")
+
+    def _require(self, condition: bool, template: str, *facts: object) -> None:
+        if not condition:
+            self._stage.violate(template, *facts)
+
+    def _lease(self, lease_id: str) -> TrueLease:
+        lease = self._witness.truth.leases.get(lease_id)
+        if lease is None:
+            self._stage.violate("{} was answered with, and is not in the ledger", lease_id)
+        assert lease is not None
+        return lease
+
+    def _stood(self, lease: TrueLease) -> bool:
+        """Say whether a lease may have stood at the moment of decision."""
+        unended = lease.ended_position is None or lease.ended_position > self._position
+        return unended and lease.end_tick > self._first_tick
+
+    def _ended_here(self, lease_id: str) -> bool:
+        lease = self._witness.truth.leases.get(lease_id)
+        return lease is not None and (lease.ended_position or 0) > self._position
+
+    def _check_granted(self, command: Command, granted: Granted) -> None:
+        lease = self._lease(granted.lease.lease_id)
+        self._require(
+            (lease.token, lease.holder) == (granted.lease.token, granted.lease.holder),
+            "{} is not the lease that was granted",
+            granted.lease,
+        )
+        self._require(
+            lease.request_id == command.request_id, "{} was answered with {}", command, lease.lease_id
+        )
+        self._check_promise(lease, granted.expires_in_ns)
+        if not granted.repeated:
+            self._require(lease.issued_position > self._position, "{} was granted before", lease.lease_id)
+            return
+        self._stage.tally.note("grant repeated after its end" if granted.ended else "grant repeated")
+        self._require(granted.ended == (granted.expires_in_ns == 0), "{} contradicts itself", granted)
+        if not granted.ended:
+            self._require(self._stood(lease), "{} is over, and was granted again", lease.lease_id)
+
+    def _check_promise(self, lease: TrueLease, expires_in_ns: int) -> None:
+        """Nobody is promised more time than the ledger gives."""
+        left_ns = max(0, lease.end_tick - self._first_tick)
+        if expires_in_ns > left_ns:
+            self._stage.violate("{} was promised {} of {} ns", lease.lease_id, expires_in_ns, left_ns)
+
+    def _check_renewed(self, command: Command, lease_id: str, one: Renewal | Refusal) -> None:
+        if isinstance(one, Refusal):
+            self._check_refusal(command, one)
+            return
+        lease = self._lease(lease_id)
+        self._require(isinstance(command, Renew) and command.holder == lease.holder, "{} renewed", command)
+        self._require(self._stood(lease), "{} was renewed after its end", lease_id)
+        self._check_promise(lease, one.expires_in_ns)
+        if self._witness.truth.renewals.get(command.request_id, 0) <= self._position:
+            self._stage.tally.note("renewal repeated")
+
+    def _check_ended(self, command: Command, one: Ended | Refusal) -> None:
+        if isinstance(one, Refusal):
+            self._check_refusal(command, one)
+            return
+        lease = self._lease(one.lease.lease_id)
+        self._require(lease.ended_position is not None, "{} is over, and stands", lease.lease_id)
+        if one.already:
+            self._stage.tally.note("released already")
+        else:
+            self._require(self._ended_here(lease.lease_id), "{} was ended before", lease.lease_id)
+
+    def _check_refusal(self, command: Command, refusal: Refusal) -> None:
+        self._stage.tally.note(f"refused {refusal.code}")
+        truth = self._witness.truth
+        lease = truth.leases.get(refusal.lease_id or "")
+        if isinstance(command, Acquire):
+            self._check_not_granted_before(command)
+        if not _is_justified(command, refusal, lease):
+            self._stage.violate("{} was refused without reason: {}", command, refusal)
+        match refusal.code:
+            case RefusalCode.LEASE_NOT_FOUND if lease is not None and lease.key[0] == command.tenant:
+                there = lease.issued_position <= self._position
+                self._require(not there, "{} was not found, and is there", refusal.lease_id)
+            case RefusalCode.HELD | RefusalCode.ALREADY_HELD:
+                assert lease is not None
+                self._require(
+                    self._stood(lease), "{} is over, and blocked {}", refusal.lease_id, command.request_id
+                )
+            case RefusalCode.LEASE_EXPIRED:
+                assert lease is not None
+                self._require(lease.end_tick <= self._last_tick, "{} has not expired", refusal.lease_id)
+            case RefusalCode.LEASE_TERMINAL:
+                assert lease is not None
+                over = lease.ended_position is not None or lease.rebooted
+                self._require(over, "{} is not over", refusal.lease_id)
+            case _:
+                pass
+
+    def _check_not_granted_before(self, command: Acquire) -> None:
+        truth = self._witness.truth
+        grant = truth.grants.get(command.request_id)
+        if grant is None or grant.issued_position > self._position:
+            return
+        now = Tick(value=self._last_tick, era=truth.ticks[-1].era)
+        remembered = truth.is_remembered(command.request_id, now)
+        self._require(not remembered, "{} was granted {} before", command.request_id, grant.lease_id)
+
+
+def _lease_ids(command: Command) -> tuple[str, ...]:
+    return command.lease_ids if isinstance(command, Renew | Release) else ()
+
+
+def _is_justified(command: Command, refusal: Refusal, lease: TrueLease | None) -> bool:
+    """Say whether the reason for a refusal was there, as far as it does not depend on the moment."""
+    holder = getattr(command, "holder", None)
+    match refusal.code:
+        case RefusalCode.HELD:
+            return (
+                isinstance(command, Acquire)
+                and lease is not None
+                and lease.key == (command.tenant, command.resource)
+                and lease.holder != holder
+                and lease.mode.conflicts_with(command.mode)
+            )
+        case RefusalCode.ALREADY_HELD:
+            return (
+                isinstance(command, Acquire)
+                and lease is not None
+                and lease.key == (command.tenant, command.resource)
+                and lease.holder == holder
+                and not command.adopt
+            )
+        case RefusalCode.NOT_HOLDER:
+            return lease is not None and lease.holder != holder
+        case RefusalCode.LEASE_EXISTS | RefusalCode.LEASE_EXPIRED | RefusalCode.LEASE_TERMINAL:
+            return lease is not None
+        case RefusalCode.RENEWALS_EXHAUSTED:
+            return lease is not None and lease.max_renewals >= 0
+        case RefusalCode.RENEWAL_DOES_NOT_EXTEND:
+            return lease is not None and isinstance(command, Renew) and command.ttl_ns is not None
+        case RefusalCode.LIMIT_EXCEEDED:
+            return refusal.field in ("leases_per_holder", "leases_per_tenant")
+        case RefusalCode.INVALID_INPUT:
+            return isinstance(command, Acquire) and command.ttl_ns == 0
+        case RefusalCode.LEASE_NOT_FOUND:
+            return True
+        case RefusalCode.UNKNOWN_TIME:
+            return False

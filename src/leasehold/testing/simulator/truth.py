@@ -1,0 +1,182 @@
+"""What time does to leases, told a second time.
+
+From the ledger alone follows when each lease ends on the authority's clock. It is told here independently
+of the kernel, by carrying every lease along whenever a new era begins, and short enough to be seen to be
+right: what the kernel decides is held against it.
+"""
+
+from leasehold.kernel.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.events import (
+    EpochRaised,
+    Event,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseRearmed,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
+    StoreOpened,
+)
+from leasehold.kernel.tick import Tick
+from leasehold.kernel.view import ResourceKey
+
+
+class TrueLease:
+    """One lease, with the end it has in truth."""
+
+    __slots__ = (
+        "bound",
+        "end_tick",
+        "ended_position",
+        "holder",
+        "issued_position",
+        "key",
+        "lease_id",
+        "max_renewals",
+        "mode",
+        "rebooted",
+        "request_id",
+        "token",
+    )
+
+    def __init__(self, event: LeaseIssued, position: int) -> None:
+        self.lease_id = event.lease_id
+        self.key: ResourceKey = (event.tenant, event.resource)
+        self.holder = event.holder
+        self.mode = event.mode
+        self.token = event.token
+        self.bound = event.bound_to_boot
+        self.max_renewals = event.max_renewals
+        self.request_id = request_id_of(event)
+        self.issued_position = position
+        self.end_tick = event.tick.value + event.ttl_ns
+        """From this tick of the present era on it blocks nobody and is of no use, recorded or not."""
+        self.ended_position: int | None = None
+        self.rebooted = False
+        """Its holder cannot have survived a reboot of the machine."""
+
+    def conflicts_with(self, other: "TrueLease") -> bool:
+        """Say whether the two cannot stand together."""
+        return self.key == other.key and self.mode.conflicts_with(other.mode)
+
+
+def request_id_of(event: Event) -> str:
+    """Return the id of the request that caused an event; no request in a simulation has a colon in it."""
+    return (event.request or "").partition(":")[0]
+
+
+class Truth:
+    """All leases of a ledger, as they are in truth."""
+
+    def __init__(self) -> None:
+        self.leases: dict[str, TrueLease] = {}
+        self.standing: dict[str, TrueLease] = {}
+        """Leases whose end the ledger does not know, in the order of their grants."""
+        self.grants: dict[str, TrueLease] = {}
+        """The last grant for each request."""
+        self.renewals: dict[str, int] = {}
+        """The position of the last renewal for each request."""
+        self.ticks: list[Tick] = []
+        """When each entry of the ledger was decided."""
+        self._boot_id = ""
+
+    def apply(self, event: Event, position: int) -> str | None:
+        """Take in an event; return what is wrong with it, if anything is."""
+        problem = self._take_in(event, position)
+        self.ticks.append(event.tick)
+        return problem
+
+    def _take_in(self, event: Event, position: int) -> str | None:
+        match event:
+            case StoreOpened():
+                self._boot_id = event.boot_id
+                return None
+            case EpochRaised():
+                return self._raise_epoch(event)
+            case LeaseIssued():
+                return self._issue(event, position)
+            case LeaseRenewed():
+                return self._renew(event, position)
+            case LeaseRearmed():
+                return self._rearm(event)
+            case LeaseReleased() | LeaseRevoked() | LeaseExpired():
+                return self._end(event, position)
+
+    def _raise_epoch(self, event: EpochRaised) -> str | None:
+        """Carry what leases had left when the registrar last looked into the new era, if one begins."""
+        last_look = self.ticks[-1]
+        if event.tick.era != last_look.era:
+            rebooted = event.boot_id != self._boot_id
+            for lease in self.standing.values():
+                left_ns = max(0, lease.end_tick - last_look.value)
+                lease.rebooted = lease.rebooted or (rebooted and lease.bound)
+                lease.end_tick = event.tick.value + (0 if lease.rebooted else left_ns)
+        self._boot_id = event.boot_id
+        return None
+
+    def _issue(self, event: LeaseIssued, position: int) -> str | None:
+        lease = TrueLease(event, position)
+        for other in self.standing.values():
+            if lease.conflicts_with(other):
+                return f"{lease.lease_id} was granted while {other.lease_id} stood in its way"
+            if lease.key == other.key and lease.holder == other.holder:
+                return f"{lease.holder} was granted {lease.lease_id} beside its own {other.lease_id}"
+        if self.is_remembered(lease.request_id, event.tick):
+            return f"request {lease.request_id} was granted twice: {lease.lease_id} is the second"
+        self.leases[lease.lease_id] = lease
+        self.standing[lease.lease_id] = lease
+        self.grants[lease.request_id] = lease
+        return None
+
+    def is_remembered(self, request_id: str, now: Tick) -> bool:
+        """Say whether the registrar must still know a grant: for an hour, and in another era for ever."""
+        grant = self.grants.get(request_id)
+        if grant is None:
+            return False
+        granted = self.ticks[grant.issued_position - 1]
+        return granted.era != now.era or now.value - granted.value < REQUEST_MEMORY_NS
+
+    def _renew(self, event: LeaseRenewed, position: int) -> str | None:
+        request_id, now = request_id_of(event), event.tick.value
+        if request_id in self.renewals:
+            return f"request {request_id} renewed a second time"
+        self.renewals[request_id] = position
+        for lease_id, end_tick in event.renewals.items():
+            lease = self.standing.get(lease_id)
+            if lease is None:
+                return f"{lease_id} was renewed after its end"
+            if now >= lease.end_tick:
+                return f"{lease_id} was renewed {now - lease.end_tick} ns after it had expired"
+            if end_tick < lease.end_tick:
+                return f"{lease_id} was shortened by a renewal"
+            lease.end_tick = end_tick
+        return None
+
+    def _rearm(self, event: LeaseRearmed) -> str | None:
+        lease = self.standing.get(event.lease_id)
+        if lease is None:
+            return f"{event.lease_id} was rearmed after its end"
+        now = event.tick.value
+        if max(event.expires_tick, now) != max(lease.end_tick, now):
+            return f"{event.lease_id} was rearmed until {event.expires_tick}, and ends at {lease.end_tick}"
+        return None
+
+    def _end(self, event: LeaseReleased | LeaseRevoked | LeaseExpired, position: int) -> str | None:
+        lease = self.standing.pop(event.lease_id, None)
+        if lease is None:
+            return f"{event.lease_id} ended a second time"
+        lease.ended_position = position
+        if isinstance(event, LeaseExpired) and event.tick.value < lease.end_tick:
+            return f"{event.lease_id} was expired {lease.end_tick - event.tick.value} ns too early"
+        return None
+
+    def next_end(self, tick: int) -> int | None:
+        """Return the next tick at which a lease that stands now will end."""
+        ends = (lease.end_tick for lease in self.standing.values() if lease.end_tick > tick)
+        return min(ends, default=None)
+
+    def count(self, tenant: str, holder: str | None = None) -> int:
+        """Return how many leases of a tenant, or of one holder in it, the ledger says stand."""
+        return sum(
+            lease.key[0] == tenant and holder in (None, lease.holder) for lease in self.standing.values()
+        )

@@ -1,0 +1,204 @@
+"""Who sees every commit, and says whether it was right.
+
+At every commit: the ledger replays to the tables, no invariant is broken, tokens rise above every token
+that was ever committed anywhere (also in history that was lost since), nobody but a holder ends a holder's
+lease, and time did to each lease what it has to. When history is lost, the witness remembers whose
+leases were forgotten; everything else that anybody was ever told has to be in the ledger to the end.
+"""
+
+from collections.abc import Callable
+from itertools import takewhile
+
+from leasehold.engine.port import Batch
+from leasehold.kernel.commands import Command, Release
+from leasehold.kernel.events import (
+    REGISTRAR,
+    EpochRaised,
+    Event,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseRearmed,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
+    StoreOpened,
+)
+from leasehold.kernel.evolve import IllegalTransition
+from leasehold.kernel.invariants import invariants
+from leasehold.kernel.lease import Mode, ReleaseReason
+from leasehold.kernel.replay import State
+from leasehold.testing.simulator.disk import Disk
+from leasehold.testing.simulator.stage import Stage
+from leasehold.testing.simulator.truth import Truth, request_id_of
+
+REVOKED, ADOPTED, FORGOTTEN = "revoked", "adopted", "forgotten"
+"""Why a holder may go on trusting a lease that is another's by now: nobody could have told it."""
+
+
+class Witness:
+    """Checks what is committed, and knows the truth about it."""
+
+    def __init__(self, stage: Stage, disk: Disk) -> None:
+        self._stage = stage
+        self._disk = disk
+        self.truth = Truth()
+        self.excuses: dict[str, tuple[str, int | None]] = {}
+        """Leases that ended behind their holders' backs: why, and until when (None: for ever)."""
+        self.senders: dict[str, Command] = {}
+        """Every request that was ever sent."""
+        self.quotas = stage.plan.quotas
+        """What the engines were told to allow."""
+        self._state = State()
+        self._highest_token = 0
+        self.highest_epoch = 0
+        self._acknowledged: dict[int, bytes] = {}
+
+    def saw(self, batch: Batch, tick: int | None) -> None:
+        """Check a batch that was just committed, and had been decided when the clock read `tick`."""
+        for entry in batch.entries:
+            event = entry.event
+            self._stage.say("  #{} {}", entry.position, event)
+            if event.tick.value != tick:
+                self._stage.violate("{} was not decided at the time of its transaction", event)
+            self._check_actor(event)
+            if isinstance(event, LeaseIssued):
+                self._check_token(event)
+            elif isinstance(event, EpochRaised):
+                self.highest_epoch = max(self.highest_epoch, event.epoch)
+            self._replay(event)
+            problem = self.truth.apply(event, entry.position)
+            if problem is not None:
+                self._stage.violate("{}", problem)
+            self._excuse(event)
+        self._check_tables(batch)
+        self._check_quotas(batch)
+        _note(self._stage.tally.note, batch)
+
+    def _check_token(self, event: LeaseIssued) -> None:
+        if event.token <= self._highest_token:
+            self._stage.violate("token {} came after {}", event.token, self._highest_token)
+        self._highest_token = event.token
+
+    def _check_actor(self, event: Event) -> None:
+        """Only a holder gives its lease back, and only an operator who asked takes one away."""
+        sender = self.senders.get(request_id_of(event))
+        if isinstance(event, LeaseReleased) and event.reason is not ReleaseReason.TRANSFERRED:
+            if not isinstance(sender, Release) or sender.holder != event.holder:
+                self._stage.violate("{} was released by {}", event.lease_id, sender)
+        elif isinstance(event, LeaseRevoked) and event.actor == REGISTRAR:
+            lease = self.truth.standing.get(event.lease_id)
+            if lease is None or not lease.rebooted:
+                self._stage.violate("{} was revoked, and nobody asked for it", event.lease_id)
+
+    def _excuse(self, event: Event) -> None:
+        if isinstance(event, LeaseRevoked) and event.actor != REGISTRAR:
+            self.excuses[event.lease_id] = (REVOKED, None)
+        elif isinstance(event, LeaseReleased) and event.reason is ReleaseReason.TRANSFERRED:
+            self.excuses[event.lease_id] = (ADOPTED, None)
+
+    def excuse_of(self, lease_id: str) -> str | None:
+        """Return why a lease may be trusted though it is over, if there is a reason at this moment."""
+        reason, until_ns = self.excuses.get(lease_id, (None, None))
+        return reason if until_ns is None or self._stage.now_ns < until_ns else None
+
+    def is_forgotten(self, lease_id: str) -> bool:
+        """Say whether the registrar has ever forgotten something about a lease."""
+        return self.excuses.get(lease_id, ("", None))[0] == FORGOTTEN
+
+    def _replay(self, event: Event) -> None:
+        try:
+            self._state.apply(event)
+        except IllegalTransition as error:
+            self._stage.violate("the ledger does not replay: {}", error)
+
+    def _check_tables(self, batch: Batch) -> None:
+        tables, state = self._disk.tables, self._state
+        touched = {lease_id for entry in batch.entries for lease_id in entry.event.lease_ids}
+        written = {lease.lease_id for lease in (*batch.created, *batch.changed)}
+        if touched != written:
+            self._stage.violate("events changed {}, but {} was written", sorted(touched), sorted(written))
+        for lease_id in sorted(touched):
+            if tables.leases[lease_id] != state.leases[lease_id]:
+                self._stage.violate("{} is not what the ledger says", tables.leases[lease_id])
+        if tables.authority != state.authority or tables.eras != state.eras:
+            self._stage.violate("{} is not what the ledger says", tables.authority)
+        concerned = dict.fromkeys((*self.truth.standing, *sorted(touched)))
+        some = State(
+            leases={lease_id: state.leases[lease_id] for lease_id in concerned}, authority=state.authority
+        )
+        problems = invariants(some)
+        if problems:
+            self._stage.violate("{}", "; ".join(problems))
+
+    def _check_quotas(self, batch: Batch) -> None:
+        quotas = self.quotas
+        if quotas.leases_per_holder is None or quotas.leases_per_tenant is None:
+            return
+        for lease in batch.created:
+            if lease.is_terminal:
+                continue
+            held, all_held = self.truth.count(lease.tenant, lease.holder), self.truth.count(lease.tenant)
+            if held > quotas.leases_per_holder or all_held > quotas.leases_per_tenant:
+                self._stage.violate("{} leases of {}, and {} in all", held, lease.holder, all_held)
+
+    def acknowledge(self) -> None:
+        """Note that somebody was told what the ledger says now: it must not be lost in silence."""
+        if self._disk.entries:
+            last = self._disk.entries[-1]
+            self._acknowledged[last.position] = last.hash
+
+    def check_acknowledged(self) -> None:
+        """See that everything anybody was ever told is in the ledger."""
+        entries = self._disk.entries
+        for position, entry_hash in self._acknowledged.items():
+            if position > len(entries) or entries[position - 1].hash != entry_hash:
+                self._stage.violate("entry {} was acknowledged, and is gone", position)
+
+    def history_was_lost(self, before: list[bytes]) -> None:
+        """Start over from what is left of the history whose hashes were `before`."""
+        entries = self._disk.entries
+        pairs = zip(before, entries, strict=False)
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1].hash, pairs))
+        self._acknowledged = {
+            position: entry_hash for position, entry_hash in self._acknowledged.items() if position <= kept
+        }
+        earlier = self.truth
+        self.truth, self._state = Truth(), State()
+        for entry in entries:
+            self._replay(entry.event)
+            self.truth.apply(entry.event, entry.position)
+        last_tick = earlier.ticks[-1].value
+        for lease_id, lease in earlier.leases.items():
+            now = self.truth.leases.get(lease_id)
+            ended = now is not None and now.ended_position is not None and lease.ended_position is None
+            if now is None or ended or now.end_tick < lease.end_tick:
+                left_ns = max(0, lease.end_tick - last_tick)
+                self.excuses.setdefault(lease_id, (FORGOTTEN, self._stage.now_ns + left_ns))
+
+
+def _note(note: Callable[[str], None], batch: Batch) -> None:
+    """Count what came of a batch."""
+    events = [entry.event for entry in batch.entries]
+    expired = {event.resource for event in events if isinstance(event, LeaseExpired)}
+    for event in events:
+        match event:
+            case LeaseIssued():
+                note("granted exclusive" if event.mode is Mode.EXCLUSIVE else "granted shared")
+                if event.adopted_from is not None:
+                    note("granted by adoption")
+                if event.resource in expired:
+                    note("granted where a lease had expired")
+            case LeaseRenewed():
+                note("renewed one" if len(event.renewals) == 1 else "renewed many")
+            case LeaseReleased():
+                note("released")
+            case LeaseRevoked():
+                note("revoked by a reboot" if event.actor == REGISTRAR else "revoked by an operator")
+            case LeaseExpired():
+                note("expired")
+            case LeaseRearmed():
+                note("rearmed")
+            case EpochRaised():
+                note(f"epoch raised: {event.reason}")
+            case StoreOpened():
+                pass
