@@ -1,0 +1,229 @@
+"""Driving the real executable, as a user at a shell would."""
+
+import json
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import leasehold
+
+EXECUTABLE = str(Path(sys.executable).with_name("leasehold"))
+PATIENCE = 20.0
+"""How long something may take that should happen at once; a busy machine needs a while."""
+
+UNTIL_END_OF_INPUT = ("sh", "-c", "echo started; exec cat")
+"""A command that says that it runs, and does so until its stdin ends or a signal comes."""
+
+
+class Result(NamedTuple):
+    """What a finished command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def json_lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def error(self) -> Any:
+        return json.loads(self.err)["error"]
+
+
+class Running:
+    """A command that runs, whose output is read as it comes."""
+
+    def __init__(self, arguments: list[str], environment: dict[str, str], folder: Path) -> None:
+        self.process = subprocess.Popen(
+            arguments,
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip("\n"))
+        self._lines.put(None)
+
+    def line(self) -> str:
+        """Wait for the next line of output."""
+        line = self._lines.get(timeout=PATIENCE)
+        assert line is not None, f"the output ended: {self.process.stderr and self.process.stderr.read()}"
+        return line
+
+    def send(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> Result:
+        """Wait for the command to end by itself; return its exit code and what it had not said yet."""
+        assert self.process.stderr is not None
+        code = self.process.wait(PATIENCE)
+        rest = list(iter(lambda: self._lines.get(timeout=PATIENCE), None))
+        return Result(code, "\n".join(rest), self.process.stderr.read())
+
+    def close(self) -> None:
+        """End whatever is left of the command."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self._reader.join()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+class Shell:
+    """A user in a folder of its own, with a store of its own."""
+
+    def __init__(self, folder: Path, bytecode: Path) -> None:
+        self.folder = folder
+        self.store = folder / "leases.db"
+        self.url = f"sqlite:///{self.store}"
+        self.environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("LEASEHOLD_", "PYTHON")) and name not in ("NO_COLOR", "TERM")
+        }
+        # Bytecode is kept, as it is where leasehold is installed; but not among the sources.
+        self.environment |= {"LEASEHOLD_URL": self.url, "PYTHONPYCACHEPREFIX": str(bytecode), "TERM": "xterm"}
+        self._running: list[Running] = []
+
+    def run(self, *arguments: str, code: int = 0, given: str | None = None, **environment: str) -> Result:
+        """Run a command to its end; fail unless its exit code is the expected one."""
+        finished = subprocess.run(
+            [EXECUTABLE, *arguments],
+            env=self.environment | environment,
+            cwd=self.folder,
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        result = Result(finished.returncode, finished.stdout, finished.stderr)
+        assert result.code == code, result
+        assert "Traceback" not in result.err, result
+        return result
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        """Run a command with --json; return what it printed."""
+        return self.run(*arguments, "--json", code=code).json
+
+    def start(self, *arguments: str, **environment: str) -> Running:
+        """Start a command, and go on."""
+        running = Running([EXECUTABLE, *arguments], self.environment | environment, self.folder)
+        self._running.append(running)
+        return running
+
+    @contextmanager
+    def client(self) -> Iterator[leasehold.Client]:
+        """Look at the store from outside."""
+        with leasehold.connect(self.url, holder="test", durability="fast") as client:
+            yield client
+
+    def history(self, resource: str) -> list[str]:
+        """Return what happened to a resource, as short words."""
+        with self.client() as client:
+            return [_word(entry) for entry in client.history(resource=resource)]
+
+    def wait_for_event(self, resource: str, word: str) -> leasehold.Entry:
+        """Wait until something has happened to a resource; the test's own time limit is ours."""
+        with self.client() as client:
+            return next(entry for entry in client.watch(after=0, resource=resource) if _word(entry) == word)
+
+    @contextmanager
+    def stalled_writer(self) -> Iterator[int]:
+        """Let a process take the writer's lock and be stopped; yield its id, and end it afterwards."""
+        process = subprocess.Popen(
+            [sys.executable, "-c", _TAKE_LOCK, f"{self.store}-writer"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"locked\n"
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            try:
+                yield process.pid
+            finally:
+                process.kill()
+
+    def wait_until_queued(self, process_id: int) -> None:
+        """Wait until a process waits for the writer's lock."""
+        lock = f":{Path(f'{self.store}-writer').stat().st_ino} "
+        until(
+            lambda: any(
+                "-> FLOCK" in line and f" {process_id} " in line and lock in line
+                for line in Path("/proc/locks").read_text().splitlines()
+            )
+        )
+
+    def close(self) -> None:
+        for running in self._running:
+            running.close()
+
+
+def _word(entry: leasehold.Entry) -> str:
+    return entry.event.type.removeprefix("lease.")
+
+
+_TAKE_LOCK = """
+import fcntl, sys
+file = open(sys.argv[1], "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that can only be seen by looking."""
+    never = threading.Event()
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it never happened"
+        never.wait(0.005)
+
+
+def wait_until_gone(process_id: int) -> None:
+    """Wait until a process has ended, whoever its parent is."""
+    try:
+        descriptor = os.pidfd_open(process_id)
+    except ProcessLookupError:
+        return
+    try:
+        ready, _, _ = select.select([descriptor], [], [], PATIENCE)
+    finally:
+        os.close(descriptor)
+    assert ready, f"process {process_id} still runs"
+
+
+def children_of(process_id: int) -> list[int]:
+    """Return the process ids of the children of a process."""
+    tasks = Path(f"/proc/{process_id}/task")
+    return [int(word) for task in tasks.iterdir() for word in (task / "children").read_text().split()]

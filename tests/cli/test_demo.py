@@ -1,0 +1,67 @@
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from leasehold.cli.demo_parts.shelf import Shelf, StaleToken
+from tests.cli.shell import Shell, children_of, wait_until_gone
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_the_demo_tells_its_story_and_every_claim_holds(shell: Shell) -> None:
+    text = shell.run("demo").out
+    for part in ("1. Four", "2. ", "SIGKILL", "3. ", "SIGSTOP", "the resource refused it", "5. The history"):
+        assert part in text
+    assert text.count("✔") >= 13
+    assert "✘" not in text
+    assert "every one held" in text.splitlines()[-1]
+    assert not shell.store.exists()
+
+
+def test_the_demo_tells_programs_what_was_claimed(shell: Shell) -> None:
+    report = shell.json("demo")
+    assert report["ok"] is True
+    assert len(report["claims"]) >= 13
+    assert all(claim["held"] for claim in report["claims"])
+    assert report["seconds"] < 30
+
+
+def test_a_claim_that_does_not_hold_is_told_and_fails_the_demo(shell: Shell) -> None:
+    # The resource forgets to compare tokens.
+    broken = shell.folder / "sitecustomize.py"
+    broken.write_text(
+        "import leasehold.cli.demo_parts.shelf as shelf\nshelf._parse = lambda content: (0, content)\n"
+    )
+    result = shell.run("demo", code=1, PYTHONPATH=str(shell.folder))
+    assert "✘ the resource refused it" in result.out
+    assert "did not hold" in result.out.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_no_process_and_no_folder(shell: Shell, number: int) -> None:
+    demo = shell.start("demo", TMPDIR=str(shell.folder))
+    while "A new store" not in (line := demo.line()):
+        pass
+    folder = Path(line.split(": ")[1]).parent
+    while "got it" not in demo.line():
+        pass
+    workers = children_of(demo.process.pid)
+    assert len(workers) == 4
+    assert folder.is_dir()
+    demo.send(number)
+    result = demo.end()
+    assert (result.code, result.err) == (128 + number, "")
+    for worker in workers:
+        wait_until_gone(worker)
+    assert os.listdir(shell.folder) == []
+
+
+def test_the_shelf_refuses_lower_tokens_only(tmp_path: Path) -> None:
+    shelf = Shelf(tmp_path / "shelf.json")
+    shelf.put("first", token=5)
+    shelf.put("same holder again", token=5)
+    with pytest.raises(StaleToken, match="token 4 is stale; 5 has written already"):
+        shelf.put("stale", token=4)
+    assert shelf.look() == "same holder again"

@@ -1,0 +1,123 @@
+import shutil
+import subprocess
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.cli.shell import Shell
+
+CHECKS = ["library", "file system", "permissions", "schema", "clock", "writer", "ledger"]
+
+
+@pytest.fixture
+def used(shell: Shell) -> Shell:
+    """A shell whose store has been used."""
+    lease = shell.json("acquire", "door")["lease_id"]
+    shell.run("renew", lease)
+    return shell
+
+
+def problems(shell: Shell) -> dict[str, Any]:
+    """Run doctor where something is wrong; return the failed checks by name."""
+    report = shell.json("doctor", code=1)
+    assert report["ok"] is False
+    return {check["check"]: check for check in report["checks"] if not check["ok"]}
+
+
+def test_a_sound_store_passes_every_check(used: Shell) -> None:
+    text = used.run("doctor").out
+    *checks, verdict = text.splitlines()
+    assert [line.split()[0] for line in checks] == ["OK"] * len(CHECKS)
+    assert verdict == "all is well"
+    report = used.json("doctor")
+    assert report["ok"] is True
+    assert report["store"] == str(used.store)
+    assert [check["check"] for check in report["checks"]] == CHECKS
+    assert "3 entries, 1 lease:" in report["checks"][-1]["detail"]
+
+
+def test_a_stopped_writer_is_named_with_what_to_do(used: Shell) -> None:
+    with used.stalled_writer() as process_id:
+        (writer,) = problems(used).values()
+        text = used.run("doctor", code=1).out
+    assert writer["check"] == "writer"
+    assert f"process {process_id} (" in writer["detail"]
+    assert "leases.db-writer" in writer["detail"]
+    assert "T (stopped)" in writer["detail"]
+    assert writer["advice"] == f"let it go on: kill -CONT {process_id}; or end it: kill -KILL {process_id}"
+    assert f"         → {writer['advice']}" in text.splitlines()
+    assert text.splitlines()[-1] == "something needs your attention"
+    assert used.json("doctor")["ok"] is True
+
+
+def test_a_lock_that_a_dead_process_left_to_its_child_is_traced_to_the_child(used: Shell) -> None:
+    # flock(1) with -o would close it; without, the child has the lock as well, and keeps it.
+    script = 'exec 9>>"$0"; flock 9; cat <&8 & echo $!'
+    with subprocess.Popen(
+        ["sh", "-c", f"exec 8<&0; {script}", f"{used.store}-writer"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        assert process.wait() == 0
+        assert f"process {child} (cat)" in problems(used)["writer"]["detail"]
+
+
+def test_a_store_that_does_not_exist_is_a_problem(shell: Shell) -> None:
+    assert "there is no store at" in problems(shell)["permissions"]["detail"]
+    assert not shell.store.exists()
+
+
+def test_files_that_are_open_to_everybody_are_a_problem(used: Shell) -> None:
+    used.store.chmod(0o644)
+    found = problems(used)["permissions"]
+    assert "is open to everybody (0644)" in found["detail"]
+    assert found["advice"] == f"close it: chmod o= '{used.store}'"
+    used.store.chmod(0o600)
+    used.folder.chmod(0o777)
+    assert "everybody can replace files" in problems(used)["permissions"]["detail"]
+
+
+def test_a_file_of_another_program_is_a_problem(shell: Shell) -> None:
+    with apsw.Connection(str(shell.store)) as connection:
+        connection.execute("CREATE TABLE letters (text)")
+    connection.close()
+    shell.store.chmod(0o600)
+    assert "another program" in problems(shell)["schema"]["detail"]
+
+
+def test_a_store_from_a_newer_release_is_a_problem(used: Shell) -> None:
+    change(used, "PRAGMA user_version = 999")
+    found = problems(used)["schema"]
+    assert "has schema 999" in found["detail"]
+    assert found["advice"] == "upgrade leasehold"
+
+
+def test_a_changed_history_is_a_problem_and_its_place_is_named(used: Shell) -> None:
+    change(used, "UPDATE events SET body = replace(body, 'door', 'gate') WHERE position = 2")
+    found = problems(used)["ledger"]
+    assert "ledger entry 2: its hash does not match its content" in found["detail"]
+    assert "leasehold restore" in found["advice"]
+
+
+def test_a_table_that_differs_from_the_history_is_a_problem(used: Shell) -> None:
+    change(used, "UPDATE leases SET holder = 'mallory'")
+    assert "the ledger says" in problems(used)["ledger"]["detail"]
+
+
+def test_a_copied_store_is_told_to_begin_a_new_epoch(used: Shell) -> None:
+    copy = used.folder / "copy.db"
+    shutil.copy(used.store, copy)
+    report = used.json("doctor", "--store", str(copy))
+    clock = report["checks"][CHECKS.index("clock")]
+    assert "because: copied" in clock["detail"]
+
+
+def change(shell: Shell, sql: str) -> None:
+    """Change the store behind leasehold's back."""
+    connection = apsw.Connection(str(shell.store))
+    connection.execute(sql)
+    connection.close()

@@ -1,0 +1,323 @@
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.shell import (
+    EXECUTABLE,
+    UNTIL_END_OF_INPUT,
+    Running,
+    Shell,
+    children_of,
+    until,
+    wait_until_gone,
+)
+
+
+def leases_of(shell: Shell) -> list[dict[str, object]]:
+    leases: list[dict[str, object]] = shell.json("ls")["leases"]
+    return leases
+
+
+def start(shell: Shell, *options: str, command: tuple[str, ...] = UNTIL_END_OF_INPUT) -> Running:
+    """Start a run, and return once its command runs."""
+    running = shell.start("run", "job", *options, "--", *command)
+    assert running.line() == "started"
+    return running
+
+
+def keeper_process_of(running: Running) -> int:
+    (keeper_process,) = children_of(running.process.pid)
+    return keeper_process
+
+
+def command_of(running: Running) -> int:
+    (command,) = children_of(keeper_process_of(running))
+    return command
+
+
+def test_the_command_finds_its_lease_in_the_environment(shell: Shell) -> None:
+    names = ["LEASEHOLD_RESOURCE", "LEASEHOLD_HOLDER", "LEASEHOLD_TOKEN", "LEASEHOLD_LEASE_ID"]
+    running = shell.start("run", "job", "--", "sh", "-c", f"printenv {' '.join(names)}; exec cat")
+    resource, holder, token, lease_id = (running.line() for _ in names)
+    (lease,) = leases_of(shell)
+    assert (resource, holder, token, lease_id) == (
+        "job", lease["holder"], str(lease["token"]), lease["lease_id"],
+    )  # fmt: skip
+    assert holder.endswith(f"/{running.process.pid}")
+    assert lease["survives_reboot"] is False
+
+
+def test_the_command_can_use_leasehold_as_the_holder(shell: Shell) -> None:
+    renew = f"{EXECUTABLE} renew $LEASEHOLD_LEASE_ID --ttl 1h"
+    assert "renewed job" in shell.run("run", "job", "--", "sh", "-c", renew).out
+    assert shell.history("job") == ["issued", "renewed", "released"]
+
+
+@pytest.mark.parametrize("code", [0, 1, 76, 255])
+def test_the_exit_code_is_that_of_the_command(shell: Shell, code: int) -> None:
+    shell.run("run", "job", "--", "sh", "-c", f"exit {code}", code=code)
+    shown = shell.json("ls", "--all")["leases"][0]
+    assert shown["release_reason"] == ("completed" if code == 0 else "aborted")
+
+
+def test_a_command_that_a_signal_ended_gives_128_and_the_signal(shell: Shell) -> None:
+    shell.run("run", "job", "--", "sh", "-c", "kill -KILL $$", code=128 + signal.SIGKILL)
+    assert leases_of(shell) == []
+
+
+def test_a_command_that_cannot_be_started_gives_127_or_126_and_leaves_no_lease(shell: Shell) -> None:
+    assert "there is no command 'nosuch'" in shell.run("run", "job", "--", "nosuch", code=127).err
+    letter = shell.folder / "letter"
+    letter.write_text("hello")
+    error = shell.run("run", "job", "--json", "--", str(letter), code=126).error
+    assert error["code"] == "COMMAND_NOT_STARTED"
+    assert leases_of(shell) == []
+
+
+def test_input_and_arguments_pass_through_untouched(shell: Shell) -> None:
+    script = 'import sys; print(sys.argv[1:], sys.stdin.read()); print("to stderr", file=sys.stderr)'
+    arguments = ["--json", "--", "-x", "a b", "--ttl=5"]
+    result = shell.run("run", "job", "--", sys.executable, "-c", script, *arguments, given="some\ninput")
+    assert result.out == f"{arguments} some\ninput\n"
+    assert result.err == "to stderr\n"
+
+
+def test_two_runs_of_one_user_compete(shell: Shell) -> None:
+    start(shell)
+    refused = shell.run("run", "job", "--", "echo", "must not run", code=75)
+    assert refused.out == ""
+    assert "job is held by" in refused.err
+    assert shell.run("run", "job", "--json", "--", "true", code=75).error["code"] == "HELD"
+
+
+def test_two_runs_of_one_user_can_share(shell: Shell) -> None:
+    start(shell, "--mode", "shared")
+    assert shell.run("run", "job", "--mode", "shared", "--", "echo", "both").out == "both\n"
+
+
+def test_the_lease_is_renewed_while_the_command_runs_and_released_after_it(shell: Shell) -> None:
+    running = start(shell, "--ttl", "500ms")
+    shell.wait_for_event("job", "renewed")
+    assert running.process.stdin is not None
+    running.process.stdin.close()
+    assert running.end().code == 0
+    assert shell.history("job")[-1] == "released"
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
+)
+def test_signals_are_handed_on_to_the_command(shell: Shell, number: signal.Signals) -> None:
+    script = f"trap 'echo got it; exit 9' {number.name.removeprefix('SIG')}; echo started; read line"
+    running = start(shell, command=("sh", "-c", script))
+    running.send(number)
+    result = running.end()
+    assert (result.code, result.out) == (9, "got it")
+    assert leases_of(shell) == []
+
+
+def test_a_signal_also_reaches_what_the_command_has_started(shell: Shell) -> None:
+    running = start(shell, command=("sh", "-c", "cat & echo started; wait; wait"))
+    (cat,) = children_of(command_of(running))
+    running.send(signal.SIGTERM)
+    assert running.end().code == 128 + signal.SIGTERM
+    wait_until_gone(cat)
+
+
+def test_losing_the_lease_ends_the_command_and_all_it_has_started(shell: Shell) -> None:
+    # The grandchild is in a session of its own, where no signal to a process group would find it.
+    script = "exec 3<&0; setsid sh -c 'echo $$; exec cat <&3' & wait"
+    running = shell.start("run", "job", "--ttl", "1s", "--", "sh", "-c", script)
+    grandchild = int(running.line())
+    (lease,) = leases_of(shell)
+    shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    result = running.end()
+    assert result.code == 76
+    assert "is over (revoked)" in result.err
+    assert "The command was ended" in result.err
+    assert result.err.count("\n") == 1
+    wait_until_gone(grandchild)
+
+
+def test_loss_is_told_as_json_where_json_was_asked_for(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1s", "--json")
+    (lease,) = leases_of(shell)
+    shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    result = running.end()
+    assert result.code == 76
+    assert result.error["code"] == "LEASE_LOST"
+    assert result.error["facts"]["resource"] == "job"
+
+
+def test_a_command_that_ignores_the_request_to_end_is_killed_after_the_grace_time(shell: Shell) -> None:
+    script = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGTERM, lambda *given: print('not yet', flush=True))\n"
+        "print('started', flush=True)\n"
+        "while True: signal.pause()\n"
+    )
+    running = start(shell, "--ttl", "1s", "--grace", "300ms", command=(sys.executable, "-c", script))
+    command = command_of(running)
+    (lease,) = leases_of(shell)
+    shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    assert running.line() == "not yet"
+    assert running.end().code == 76
+    wait_until_gone(command)
+
+
+def test_a_command_that_ends_in_the_grace_time_is_not_killed(shell: Shell) -> None:
+    script = "trap 'echo tidied up; exit 0' TERM; echo started; while :; do read line; done"
+    running = start(shell, "--ttl", "1s", "--grace", "1h", command=("sh", "-c", script))
+    (lease,) = leases_of(shell)
+    shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    assert running.line() == "tidied up"
+    assert running.end().code == 76
+
+
+def test_a_stopped_command_is_ended_as_well(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1s", "--grace", "1h")
+    os.kill(command_of(running), signal.SIGSTOP)
+    (lease,) = leases_of(shell)
+    shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    assert running.end().code == 76
+
+
+def test_a_lease_that_ended_just_before_the_command_did_is_lost(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1h")
+    (lease,) = leases_of(shell)
+    shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    assert running.process.stdin is not None
+    running.process.stdin.close()
+    result = running.end()
+    assert result.code == 76
+    assert "had ended before the command did" in result.err
+
+
+def test_killing_leasehold_ends_the_command_and_frees_the_resource_at_once(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1h")
+    command = command_of(running)
+    running.send(signal.SIGKILL)
+    wait_until_gone(command)
+    shell.wait_for_event("job", "released")
+
+
+def test_killing_the_process_that_keeps_the_lease_ends_the_command(shell: Shell) -> None:
+    running = start(shell)
+    command = command_of(running)
+    os.kill(keeper_process_of(running), signal.SIGKILL)
+    result = running.end()
+    assert result.code == 76
+    assert "was ended by signal 9" in result.err
+    wait_until_gone(command)
+
+
+def test_pausing_the_process_that_keeps_the_lease_ends_the_command_in_time(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1s")
+    command = command_of(running)
+    os.kill(keeper_process_of(running), signal.SIGSTOP)
+    result = running.end()
+    assert result.code == 76
+    assert "has stopped working" in result.err
+    wait_until_gone(command)
+
+
+def test_what_the_command_leaves_behind_is_left_alone_when_it_ends_well(shell: Shell) -> None:
+    script = "cat <&3 3>&- >/dev/null 2>&1 & echo $!"
+    running = shell.start("run", "job", "--", "sh", "-c", f"exec 3<&0; {script}")
+    left_behind = int(running.line())
+    assert running.end().code == 0
+    os.kill(left_behind, 0)
+    assert running.process.stdin is not None
+    running.process.stdin.close()
+    wait_until_gone(left_behind)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_before_the_lease_is_held_leaves_nothing(shell: Shell, number: int) -> None:
+    shell.run("acquire", "something else")
+    with shell.stalled_writer():
+        running = shell.start("run", "job", "--", "echo", "must not run")
+        until(lambda: children_of(running.process.pid) != [])
+        shell.wait_until_queued(keeper_process_of(running))
+        running.send(number)
+        result = running.end()
+    assert (result.code, result.out, result.err) == (128 + number, "", "")
+    assert shell.history("job") == []
+
+
+class Terminal:
+    """A terminal in which one command runs."""
+
+    def __init__(self, shell: Shell, *command: str) -> None:
+        self._keyboard, screen = pty.openpty()
+        # The first terminal that the leader of a new session opens becomes that session's own. It says so
+        # before we close our end: a terminal that nobody has open is gone.
+        takes_terminal = 'exec <"$0" >"$0" 2>&1; echo ready; exec "$@"'
+        self._process = subprocess.Popen(
+            ["sh", "-c", takes_terminal, os.ttyname(screen), *command],
+            env=shell.environment,
+            start_new_session=True,
+        )
+        self._shown = ""
+        self.wait_for("ready")
+        os.close(screen)
+
+    def wait_for(self, text: str) -> None:
+        while text not in self._shown:
+            self._shown += os.read(self._keyboard, 4096).decode()
+
+    def press(self, key: bytes) -> None:
+        os.write(self._keyboard, key)
+
+    def end(self) -> tuple[int, str]:
+        """Return the exit code, and all that was shown."""
+        try:
+            while chunk := os.read(self._keyboard, 4096):
+                self._shown += chunk.decode()
+        except OSError:  # how a terminal says that nobody is there any more
+            pass
+        os.close(self._keyboard)
+        return self._process.wait(), self._shown
+
+
+def test_ctrl_c_at_a_terminal_reaches_the_command_once(shell: Shell) -> None:
+    # Ends by itself on a line of input, so that a second interruption has all the time to come.
+    script = "trap 'echo interrupted' INT; echo started; until read line; do :; done; exit 7"
+    terminal = Terminal(shell, EXECUTABLE, "run", "job", "--", "bash", "-c", script)
+    terminal.wait_for("started")
+    terminal.press(b"\x03")
+    terminal.wait_for("interrupted")
+    terminal.press(b"go on\n")
+    code, shown = terminal.end()
+    assert code == 7
+    assert shown.count("interrupted") == 1
+    assert leases_of(shell) == []
+
+
+def test_ctrl_c_ends_a_command_that_does_not_mind_it(shell: Shell) -> None:
+    terminal = Terminal(shell, EXECUTABLE, "run", "job", "--", *UNTIL_END_OF_INPUT)
+    terminal.wait_for("started")
+    terminal.press(b"\x03")
+    assert terminal.end()[0] == 128 + signal.SIGINT
+    assert shell.history("job") == ["issued", "released"]
+
+
+def test_a_command_that_is_suspended_keeps_its_lease(shell: Shell) -> None:
+    run = f"{EXECUTABLE} run job --ttl 500ms -- sh -c 'echo started; exec cat'"
+    script = f"{run}; echo suspended with $?; read line; fg; echo ended with $?"
+    terminal = Terminal(shell, "bash", "-m", "-c", script)
+    terminal.wait_for("started")
+    terminal.press(b"\x1a")
+    terminal.wait_for(f"suspended with {128 + signal.SIGTSTP}")
+    with shell.client() as client:
+        before = len(client.history(resource="job"))
+        until(lambda: len(client.history(resource="job")) >= before + 3)
+    terminal.press(b"go on\n")
+    terminal.wait_for("exec cat")
+    terminal.press(b"\x04")
+    assert "ended with 0" in terminal.end()[1]
+    assert shell.history("job")[-1] == "released"

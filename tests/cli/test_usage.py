@@ -1,0 +1,207 @@
+import json
+import os
+import pty
+import resource
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import leasehold
+from tests.cli.shell import EXECUTABLE, Shell
+
+COMMANDS = [
+    "acquire", "renew", "release", "revoke", "sweep", "ls", "show", "history", "watch", "run", "backup",
+    "restore", "doctor", "demo",
+]  # fmt: skip
+
+
+def test_help_names_every_command_and_teaches(shell: Shell) -> None:
+    text = shell.run("--help").out
+    for command in COMMANDS:
+        assert f"\n    {command} " in text
+    for lesson in ("examples:", "exit codes:", "75 not acquired", "76 lease lost", "LEASEHOLD_URL", "--json"):
+        assert lesson in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_a_command_has_an_example_and_exit_codes(shell: Shell, command: str) -> None:
+    text = shell.run(command, "--help").out
+    assert "example" in text
+    assert f"  leasehold {command}" in text
+    assert "exit codes: " in text
+
+
+def test_help_is_quick_and_loads_no_store(shell: Shell) -> None:
+    shell.run("--help")  # now the bytecode is there
+    spent = min(cpu_seconds(lambda: shell.run("--help")) for _ in range(3))
+    assert spent < 0.3
+    loaded = shell.run("--help", PYTHONPROFILEIMPORTTIME="1").err
+    assert "leasehold.cli.claims" in loaded
+    for heavy in (
+        "apsw",
+        "leasehold.stores.sqlite.store",
+        "leasehold.cli.demo_parts",
+        "leasehold.cli.checks",
+    ):
+        assert heavy not in loaded
+
+
+def cpu_seconds(act: Callable[[], object]) -> float:
+    """How much processor time the children of this process spend; neighbours do not disturb that."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    act()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def test_without_a_command_the_help_is_shown_as_an_error(shell: Shell) -> None:
+    result = shell.run(code=2)
+    assert result.out == ""
+    assert "usage: leasehold" in result.err
+
+
+def test_version_is_that_of_the_package(shell: Shell) -> None:
+    assert shell.run("--version").out == f"leasehold {leasehold.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["aquire", "x"], "there is no command 'aquire'; did you mean 'acquire'?"),
+        (["qqq"], "there is no command 'qqq'; see `leasehold --help`"),
+        (["acquire", "x", "--tll", "5"], "there is no option '--tll'; did you mean '--ttl'?"),
+        (["acquire", "x", "--tll=5"], "there is no option '--tll'; did you mean '--ttl'?"),
+        (["acquire", "x", "y"], "unexpected argument 'y'"),
+        (["acquire"], "required: RESOURCE"),
+        (["acquire", "x", "--ttl", "5x"], "'5x' is no duration"),
+        (["acquire", "x", "--mode", "sharde"], "choose from"),
+        (["acquire", "x", "--metadata", "why"], "--metadata takes KEY=VALUE, not 'why'"),
+        (["--holder", "me", "acquire", "x"], "'--holder' is no global option"),
+        (["ls", "--limit", "0"], "'0' is no positive number"),
+        (["ls", "--all", "--state", "active"], "not allowed with"),
+        (["history", "--type", "renwed"], "'renwed' is none of: expired, issued,"),
+        (["history", "--after", "x"], "'x' is no position"),
+        (["release"], "name the leases to release, or say --all"),
+        (["release", "id", "--all"], "name the leases to release, or say --all"),
+        (["revoke", "id"], "required: --reason"),
+        (["run", "x"], "name the command behind --"),
+        (["run", "x", "--"], "name the command behind --"),
+        (["run", "x", "make"], "unexpected argument 'make'"),
+    ],
+)
+def test_wrong_usage_is_one_line_with_the_next_step(shell: Shell, arguments: list[str], hint: str) -> None:
+    result = shell.run(*arguments, code=2)
+    assert result.out == ""
+    assert hint in result.err
+    assert result.err.startswith("leasehold: ")
+    assert result.err.count("\n") == 1
+    assert not shell.store.exists()
+
+
+def test_wrong_usage_is_json_where_json_was_asked_for(shell: Shell) -> None:
+    error = shell.run("aquire", "x", "--json", code=2).error
+    assert error["code"] == "USAGE"
+    assert error["exit_code"] == 2
+    assert "acquire" in error["message"]
+
+
+def test_global_options_are_understood_before_and_behind_the_command(shell: Shell) -> None:
+    other = shell.folder / "other.db"
+    shell.run("--store", str(other), "--tenant=acme", "--json", "acquire", "door")
+    listed = shell.json("ls", "--tenant", "acme", "--store", f"sqlite:///{other}")
+    assert [lease["tenant"] for lease in listed["leases"]] == ["acme"]
+    assert shell.json("ls", "--store", str(other))["leases"] == []
+    assert not shell.store.exists()
+
+
+def test_a_name_that_begins_with_a_dash_goes_behind_two(shell: Shell) -> None:
+    shell.run("acquire", "--", "-door")
+    assert shell.json("ls")["leases"][0]["resource"] == "-door"
+
+
+def test_the_nearest_store_is_found_and_only_claims_create_one(shell: Shell) -> None:
+    del shell.environment["LEASEHOLD_URL"]
+    missing = shell.run("ls", code=1)
+    assert "there is no store at" in missing.err
+    assert not (shell.folder / ".leasehold").exists()
+    shell.run("acquire", "door")
+    assert (shell.folder / ".leasehold" / "leases.db").exists()
+    below = shell.folder / "below"
+    below.mkdir()
+    shell.folder = below
+    assert len(shell.json("ls")["leases"]) == 1
+
+
+def test_a_group_may_use_a_store_that_was_created_for_it(shell: Shell) -> None:
+    path = shell.folder / "shared" / "leases.db"
+    shell.run("acquire", "door", "--group", "--durability", "fast", "--store", str(path))
+    assert path.stat().st_mode & 0o7777 == 0o660
+    assert path.parent.stat().st_mode & 0o7777 == 0o2770
+
+
+def test_a_file_that_is_no_store_is_refused_in_one_line(shell: Shell) -> None:
+    shell.store.write_text("this is a letter, not a store\n" * 100)
+    result = shell.run("ls", code=1)
+    assert result.err.startswith("leasehold: ")
+    assert result.err.count("\n") == 1
+    assert shell.run("ls", "--json", code=1).error["code"] == "STORE_UNUSABLE"
+
+
+def test_an_unexpected_error_is_still_one_line_and_says_how_to_get_more(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    broken = shell.folder / "sitecustomize.py"
+    broken.write_text("import leasehold.cli.looking as looking\nlooking._find = lambda *given: 1 / 0\n")
+    result = shell.run("ls", code=1, PYTHONPATH=str(shell.folder))
+    assert result.err.count("\n") == 1
+    assert "ZeroDivisionError" in result.err
+    assert "LEASEHOLD_DEBUG=1" in result.err
+
+
+def test_colours_are_for_terminals_whose_user_wants_them(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    assert "\033[" not in shell.run("ls").out
+    assert "\033[32mactive\033[0m" in on_terminal(shell, "ls")
+    assert "\033[" not in on_terminal(shell, "ls", "--no-color")
+    assert "\033[" not in on_terminal(shell, "ls", NO_COLOR="1")
+    assert "\033[" not in on_terminal(shell, "ls", TERM="dumb")
+
+
+def on_terminal(shell: Shell, *arguments: str, **environment: str) -> str:
+    """Run a command whose stdout is a terminal; return what it showed there."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [EXECUTABLE, *arguments], env=shell.environment | environment, cwd=shell.folder, stdout=slave
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while chunk := os.read(master, 4096):
+            shown += chunk
+    except OSError:  # how a terminal says that nobody is there any more
+        pass
+    finally:
+        os.close(master)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+def test_output_that_nobody_reads_ends_the_command_quietly(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    reading, writing = os.pipe()
+    os.close(reading)
+    command, err = [EXECUTABLE, "history"], subprocess.PIPE
+    finished = subprocess.run(command, env=shell.environment, stdout=writing, stderr=err, check=False)
+    os.close(writing)
+    assert finished.returncode == 141
+    assert finished.stderr == b""
+
+
+def test_an_acquire_that_could_not_tell_about_its_lease_leaves_none(shell: Shell) -> None:
+    with Path("/dev/full").open("w") as full:
+        command, err = [EXECUTABLE, "acquire", "door", "--json"], subprocess.PIPE
+        finished = subprocess.run(command, env=shell.environment, stdout=full, stderr=err, check=False)
+    assert finished.returncode == 1
+    assert json.loads(finished.stderr)["error"]["code"] == "SYSTEM_ERROR"
+    assert shell.history("door") == ["issued", "released"]

@@ -1,0 +1,215 @@
+"""Loss is loud: seen, waited for, called back about, and never taken back."""
+
+import threading
+from typing import Any
+
+import pytest
+
+import leasehold
+from leasehold.testing.clock import FakeClock
+from tests.client.worlds import SIGNAL_SECONDS, World
+from tests.engine.doubles import claim
+
+
+async def test_a_lease_found_to_be_revoked_is_lost_and_says_why(
+    world: World, leases: Any, strangers: Any, clock: FakeClock
+) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    await strangers.revoke(lease.lease_id, reason="stuck")
+    lease.ensure()  # Nobody has told us yet.
+    clock.advance(11)
+    world.keep()
+
+    assert await lease.lost.wait(SIGNAL_SECONDS) is True
+    assert lease.lost
+    assert lease.remaining == 0
+    assert lease.lost.error.state == "revoked"
+    with pytest.raises(leasehold.LeaseTerminal):
+        lease.ensure()
+    with pytest.raises(leasehold.LeaseTerminal):
+        lease.detach()
+    assert "lost" in repr(lease)
+
+
+async def test_waiting_for_a_loss_that_does_not_come_ends_in_time(leases: Any) -> None:
+    lease = await leases.acquire("door")
+
+    assert await lease.lost.wait(0) is False
+    assert await lease.lost.wait(0.01) is False
+    assert not lease.lost
+
+
+async def test_ensure_asks_the_clock_and_needs_no_keeper(leases: Any, clock: FakeClock) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    clock.advance(29.999)
+    lease.ensure()
+    clock.advance(0.001)
+
+    with pytest.raises(leasehold.LeaseExpired, match="could not be renewed in time"):
+        lease.ensure()
+    assert lease.lost
+    assert await lease.lost.wait(SIGNAL_SECONDS)
+
+
+async def test_asking_again_and_again_does_not_make_the_error_grow(leases: Any, clock: FakeClock) -> None:
+    lease = await leases.acquire("door", ttl=5)
+    clock.advance(5)
+    depths = []
+    for _ in range(50):
+        with pytest.raises(leasehold.LeaseExpired) as lost:
+            lease.ensure()
+        depths.append(len(lost.traceback))
+
+    assert depths[-1] <= depths[0]
+
+
+async def test_whoever_wants_to_be_called_is_called_once_from_another_thread(
+    world: World, leases: Any, clock: FakeClock
+) -> None:
+    calls: list[tuple[str, str | None]] = []
+    called = threading.Event()
+
+    def on_lost(error: leasehold.LeaseholdError) -> None:
+        calls.append((threading.current_thread().name, error.lease_id))
+        called.set()
+
+    lease = await leases.acquire("door", ttl=30, on_lost=on_lost)
+    clock.advance(30)
+    world.keep()
+    with pytest.raises(leasehold.LeaseExpired):
+        lease.ensure()
+    world.keep()
+
+    assert called.wait(SIGNAL_SECONDS)
+    assert calls == [("leasehold-on-lost", lease.lease_id)]
+
+
+async def test_whoever_is_called_may_use_the_client(
+    world: World, leases: Any, strangers: Any, clock: FakeClock
+) -> None:
+    # A thread that renews, or commits, would wait here for itself.
+    plain = getattr(leases, "target", leases)
+    answered: list[Any] = []
+    called = threading.Event()
+
+    def take_another(error: leasehold.LeaseholdError) -> None:
+        answered.append(plain._registrar.call(claim("another")))
+        called.set()
+
+    lease = await leases.acquire("door", ttl=30, on_lost=take_another)
+    await strangers.revoke(lease.lease_id, reason="stuck")
+    clock.advance(11)
+    world.keep()
+
+    assert called.wait(SIGNAL_SECONDS)
+    assert answered[0].lease.resource == "another"
+
+
+async def test_whoever_fails_when_called_hurts_nobody_else(
+    world: World, leases: Any, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    called = threading.Event()
+
+    def fail(error: leasehold.LeaseholdError) -> None:
+        raise RuntimeError("a defect of the callers")
+
+    await leases.acquire("one", ttl=30, on_lost=fail)
+    await leases.acquire("two", ttl=40, on_lost=lambda error: called.set(), max_renewals=0)
+    three = await leases.acquire("three", ttl=90)
+    clock.advance(30)
+    world.keep()
+    clock.advance(10)
+    world.keep()
+
+    assert called.wait(SIGNAL_SECONDS)
+    assert "a defect of the callers" in caplog.text
+    three.ensure()
+
+
+async def test_nobody_is_called_for_a_lease_that_was_released_or_detached(
+    world: World, leases: Any, clock: FakeClock
+) -> None:
+    calls: list[object] = []
+    released = await leases.acquire("one", ttl=5, on_lost=calls.append)
+    detached = await leases.acquire("two", ttl=5, on_lost=calls.append)
+    heard = threading.Event()
+    await leases.acquire("three", ttl=5, on_lost=lambda error: heard.set())
+    await released.release()
+    detached.detach()
+    clock.advance(5)
+    world.keep()
+
+    assert heard.wait(SIGNAL_SECONDS)
+    assert calls == []
+
+
+async def test_a_store_that_is_down_for_a_while_loses_nothing(
+    world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    registrar = getattr(leases, "target", leases)._registrar
+
+    def down(command: Any, deliver: Any) -> None:
+        deliver(leasehold.StoreFailed("the disk is away"))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(registrar, "submit", down)
+        for _ in range(20):
+            clock.advance(1.3)
+            world.keep()
+            lease.ensure()
+    clock.advance(1.3)
+    renewed = await leases.history(types=["lease.renewed"])
+    assert renewed == []
+    world.keep()
+    entries = leases.watch(after=0)
+    while (await anext(entries)).event.type != "lease.renewed":
+        pass
+
+    assert not lease.lost
+    await entries.aclose()
+
+
+async def test_a_store_that_is_down_for_too_long_loses_the_lease_in_time(
+    world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    registrar = getattr(leases, "target", leases)._registrar
+    monkeypatch.setattr(registrar, "submit", lambda command, deliver: deliver(leasehold.StoreFailed("away")))
+    for _ in range(30):
+        assert not lease.lost
+        clock.advance(1)
+        world.keep()
+
+    assert lease.lost
+    with pytest.raises(leasehold.LeaseExpired):
+        lease.ensure()
+    monkeypatch.undo()
+
+
+async def test_the_keeper_renews_while_nobody_looks(real_world: World) -> None:
+    leases, strangers = real_world.connect(holder="ann"), real_world.connect(holder="bob")
+    lease = await leases.acquire("door", ttl=0.4)
+    entries = strangers.watch(after=0)
+    renewals = 0
+    while renewals < 4:  # By then the first TTL is long over.
+        renewals += (await anext(entries)).event.type == "lease.renewed"
+
+    lease.ensure()
+    with pytest.raises(leasehold.Held):
+        await strangers.acquire("door")
+    await entries.aclose()
+
+
+async def test_a_detached_lease_is_not_kept_and_expires(real_world: World) -> None:
+    leases, strangers = real_world.connect(holder="ann"), real_world.connect(holder="bob")
+    lease = await leases.acquire("door", ttl=0.2)
+    lease.detach()
+    until = await leases.acquire("as long", ttl=0.25, max_renewals=0)
+
+    assert await until.lost.wait(SIGNAL_SECONDS)
+    await strangers.acquire("door")
+    assert [entry.event.type for entry in await leases.history(lease_id=lease.lease_id)] == [
+        "lease.issued",
+        "lease.expired",
+    ]

@@ -1,0 +1,194 @@
+"""The same scenario on every store, with the blocking and with the asynchronous client.
+
+Scenarios are written once, as coroutines. `Blocking` gives the blocking client the shape of the asynchronous
+one: whatever is awaited there can be awaited here, and simply happens. What is not a coroutine there is not
+awaited here either, so a scenario also proves that both have the same methods.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from leasehold.client.async_client import AsyncClient
+from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.loss import AsyncLoss, Loss
+from leasehold.client.sync_client import Client
+from leasehold.client.sync_lease import HeldLease
+from leasehold.engine.clock import Clock
+from leasehold.engine.keeper import Keeper
+from leasehold.engine.port import Snapshot, Store, Transaction
+from leasehold.engine.registrar import Registrar
+from leasehold.engine.trust import Trust
+from leasehold.errors import ClientClosed
+from leasehold.kernel.limits import Quotas
+from leasehold.stores.memory import MemoryStore
+from leasehold.stores.sqlite import SqliteStore
+from leasehold.testing.clock import FakeClock
+
+SIGNAL_SECONDS = 30.0
+"""How long to wait for something that is sure to come. A test that waits so long has failed."""
+
+_EXACT = Trust(drift_ppm=0, margin_ns=0)
+_TWINS: dict[type, type] = {Client: AsyncClient, HeldLease: AsyncHeldLease, Loss: AsyncLoss}
+
+
+class Blocking:
+    """A blocking object that looks like its asynchronous twin."""
+
+    def __init__(self, target: Any) -> None:
+        self.target = target
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.target, name)
+        twin = getattr(_TWINS[type(self.target)], name, None)
+        if inspect.isasyncgenfunction(twin):
+            return lambda *given, **named: _Following(found(*_plain(given), **_plain(named)))
+        if inspect.iscoroutinefunction(twin) or (name == "acquire" and callable(found)):
+            return lambda *given, **named: _Pending(lambda: found(*_plain(given), **_plain(named)))
+        return _wrapped(found)
+
+    def __bool__(self) -> bool:
+        return bool(self.target)
+
+    def __repr__(self) -> str:
+        return repr(self.target)
+
+    async def __aenter__(self) -> Any:
+        return _wrapped(self.target.__enter__())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Any:
+        return self.target.__exit__(kind, error, trace)
+
+
+class _Pending:
+    """A blocking call that is made when it is awaited, or entered."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._entered: Any = None
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        yield from ()
+        return _wrapped(self._call())
+
+    async def __aenter__(self) -> Any:
+        self._entered = self._call()
+        return _wrapped(self._entered.__enter__())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Any:
+        return self._entered.__exit__(kind, error, trace)
+
+
+class _Following:
+    """A blocking iterator that is followed from a thread, so that the scenario goes on meanwhile."""
+
+    def __init__(self, iterator: Any) -> None:
+        self._iterator = iterator
+
+    def __aiter__(self) -> "_Following":
+        return self
+
+    async def __anext__(self) -> Any:
+        return await asyncio.to_thread(next, self._iterator)
+
+    async def aclose(self) -> None:
+        self._iterator.close()
+
+
+def _wrapped(value: Any) -> Any:
+    return Blocking(value) if type(value) in _TWINS else value
+
+
+def _plain(value: Any) -> Any:
+    """Take our own wrapping off again, wherever in an argument it is."""
+    match value:
+        case Blocking():
+            return value.target
+        case list() | tuple():
+            return type(value)(_plain(one) for one in value)
+        case dict():
+            return {name: _plain(one) for name, one in value.items()}
+        case _:
+            return value
+
+
+class _Connection:
+    """One of several connections to a store in memory: closing it leaves the others alone, as with a file."""
+
+    def __init__(self, shared: MemoryStore) -> None:
+        self._shared = shared
+        self._closed = False
+
+    @property
+    def url(self) -> str:
+        return self._shared.url
+
+    def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:
+        return self._open().write(blocking=blocking, durable=durable)
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        return self._open().snapshot()
+
+    def wait(self, position: int, timeout: float) -> bool:
+        return self._open().wait(position, timeout)
+
+    def blocker(self) -> int | None:
+        return self._open().blocker()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _open(self) -> MemoryStore:
+        if self._closed:
+            raise ClientClosed("this connection was closed")
+        return self._shared
+
+
+class World:
+    """One kind of store, one kind of client, one clock."""
+
+    def __init__(self, store: str, client: str, clock: Clock, folder: Path) -> None:
+        self.clock = clock
+        self.blocking = client == "blocking"
+        self._memory = MemoryStore(clock) if store == "memory" else None
+        self._path = folder / "leases.db"
+        self._clients: list[Any] = []
+        self._keepers: list[Keeper] = []
+
+    def store(self) -> Store:
+        """Open the store once more."""
+        if self._memory is not None:
+            return _Connection(self._memory)
+        return SqliteStore(self._path, clock=self.clock, durability="fast")
+
+    def connect(
+        self, *, quotas: Quotas | None = None, timeout: float = SIGNAL_SECONDS, **options: Any
+    ) -> Any:
+        """Open another client on the same store."""
+        registrar = Registrar(self.store(), quotas=quotas, timeout=timeout)
+        chosen: dict[str, Any] = {"clock": self.clock, "trust": _EXACT} | options
+        client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
+        if isinstance(self.clock, FakeClock):
+            # A thread would ask this clock at moments of its own choosing.
+            client._keeper = Keeper(registrar, self.clock, _EXACT, threaded=False)
+            self._keepers.append(client._keeper)
+        shaped = Blocking(client) if isinstance(client, Client) else client
+        self._clients.append(shaped)
+        return shaped
+
+    def keep(self) -> None:
+        """Let every keeper look once. What it finds out may come a moment later: wait for that."""
+        for keeper in self._keepers:
+            keeper.step()
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()

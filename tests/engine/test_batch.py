@@ -1,0 +1,229 @@
+"""Many commands, one transaction: decided in order, committed together, refused each on its own."""
+
+import pytest
+
+from leasehold.engine import batch as batch_module
+from leasehold.engine.audit import audit
+from leasehold.engine.batch import Rules, open_epoch, run_batch, run_taken
+from leasehold.engine.port import Batch, Store, WouldBlock
+from leasehold.errors import StoreFailed, StoreRejected
+from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed
+from leasehold.kernel.commands import Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.decide import decide_wellformed
+from leasehold.kernel.lease import LeaseState, ReleaseReason
+from leasehold.kernel.limits import Quotas
+from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.view import Keys
+from leasehold.testing.clock import FakeClock
+from tests.engine.doubles import WatchedStore, claim, expect, granted, release
+
+RULES = Rules()
+
+
+@pytest.fixture
+def watched(store: Store) -> WatchedStore:
+    made = WatchedStore(store)
+    open_epoch(made)
+    made.commits.clear()
+    made.durable.clear()
+    return made
+
+
+def test_each_command_sees_what_those_before_it_did(watched: WatchedStore) -> None:
+    first = claim("door", "ann")
+    ann_again = claim("door", "ann")
+    bob = claim("door", "bob")
+    giving_back = Release(lease_ids=(first.lease_id,), holder="ann", request_id="r")
+    bob_again = claim("door", "bob")
+
+    outcomes = run_batch(watched, [first, ann_again, bob, giving_back, bob_again], RULES)
+
+    assert granted(outcomes[0]).holder == "ann"
+    assert [expect(Refusal, outcome).code for outcome in outcomes[1:3]] == ["ALREADY_HELD", "HELD"]
+    assert isinstance(expect(Released, outcomes[3]).outcomes[0], Ended)
+    assert granted(outcomes[4]).token > granted(outcomes[0]).token
+    assert len(watched.commits) == 1
+    assert audit(watched).problems == []
+
+
+def test_a_lease_can_be_granted_renewed_adopted_and_revoked_in_one_transaction(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    old = claim("door", "ann")
+    longer = Renew(lease_ids=(old.lease_id,), holder="ann", ttl_ns=60 * 10**9, request_id="renewal")
+    new = claim("door", "ann", adopt=True)
+    end = Revoke(lease_id=new.lease_id, operator="olga", reason="maintenance", request_id="end")
+
+    outcomes = run_batch(watched, [old, longer, new, end, claim("door", "bob")], RULES)
+
+    assert isinstance(expect(Renewed, outcomes[1]).outcomes[0], Renewal)
+    assert granted(outcomes[2]).adopted_from == old.lease_id
+    assert expect(Ended, outcomes[3]).lease.state is LeaseState.REVOKED
+    assert granted(outcomes[4]).holder == "bob"
+    with watched.snapshot() as snapshot:
+        (replaced,) = snapshot.read(Keys(leases={old.lease_id})).leases
+    assert (replaced.release_reason, replaced.renewal_count) == (ReleaseReason.TRANSFERRED, 1)
+    assert audit(watched).problems == []
+
+
+def test_refusals_alone_commit_nothing(watched: WatchedStore) -> None:
+    run_batch(watched, [claim("door", "ann")], RULES)
+    watched.commits.clear()
+
+    outcomes = run_batch(watched, [claim("door", "bob"), claim("", "bob")], RULES)
+
+    assert [expect(Refusal, outcome).code for outcome in outcomes] == ["HELD", "INVALID_INPUT"]
+    assert watched.commits == []
+
+
+def test_malformed_commands_keep_their_place_among_the_answers(watched: WatchedStore) -> None:
+    commands: list[Command] = [claim("", "ann"), claim("one"), claim("x", ""), claim("two"), claim("", "")]
+
+    outcomes = run_batch(watched, commands, RULES)
+
+    assert [type(outcome) for outcome in outcomes] == [Refusal, Granted, Refusal, Granted, Refusal]
+    assert [granted(outcomes[place]).resource for place in (1, 3)] == ["one", "two"]
+
+
+def test_no_commands_are_no_trouble(watched: WatchedStore) -> None:
+    assert run_batch(watched, [], RULES) == []
+
+
+def test_commands_are_taken_when_it_is_our_turn_and_only_once(watched: WatchedStore) -> None:
+    taken: list[str] = []
+
+    def take() -> list[Command]:
+        taken.append("taken")
+        return [claim("door")]
+
+    watched.occupy()
+    with pytest.raises(WouldBlock):
+        run_taken(watched, take, RULES, blocking=False)
+    assert taken == []
+    watched.vacate()
+    granted(run_taken(watched, take, RULES, blocking=False)[0])
+    assert taken == ["taken"]
+
+
+def test_commands_are_taken_once_even_if_the_batch_has_to_be_run_again(watched: WatchedStore) -> None:
+    taken: list[str] = []
+
+    def take() -> list[Command]:
+        taken.append("taken")
+        return [claim("one"), claim("two")]
+
+    def reject_pairs(batch: Batch) -> None:
+        if len(batch.created) > 1:
+            raise StoreRejected("one at a time")
+
+    watched.before_commit = reject_pairs
+
+    assert [granted(outcome).resource for outcome in run_taken(watched, take, RULES, blocking=True)] == [
+        "one",
+        "two",
+    ]
+    assert taken == ["taken"]
+
+
+def test_a_store_that_fails_raises_for_all(watched: WatchedStore) -> None:
+    def fail(batch: Batch) -> None:
+        raise StoreFailed("broken disk")
+
+    watched.before_commit = fail
+
+    with pytest.raises(StoreFailed):
+        run_batch(watched, [claim("one"), claim("two")], RULES)
+
+
+def test_one_failure_of_those_run_alone_is_that_ones_own(watched: WatchedStore) -> None:
+    def fail(batch: Batch) -> None:
+        if len(batch.created) > 1:
+            raise StoreRejected("one at a time")
+        if batch.created[0].resource == "one":
+            raise StoreFailed("broken disk")
+
+    watched.before_commit = fail
+
+    one, two = run_batch(watched, [claim("one"), claim("two")], RULES)
+
+    assert isinstance(one, StoreFailed)
+    assert granted(two).resource == "two"
+
+
+def test_a_sweep_that_fails_does_not_fail_the_command_it_came_with(
+    watched: WatchedStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    granted(run_batch(watched, [claim("old")], RULES)[0])
+    clock.advance(10)
+
+    def broken_sweep(command: Command, *rest: object) -> object:
+        if isinstance(command, Sweep):
+            raise ZeroDivisionError("a row that nobody can read")
+        return decide_wellformed(command, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch_module, "decide_wellformed", broken_sweep)
+
+    granted(run_batch(watched, [claim("new")], Rules(sweep_limit=10))[0])
+
+
+def test_the_sweep_in_passing_is_bounded_and_takes_the_longest_overdue_first(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    old = []
+    for number in range(5):
+        old.append(granted(run_batch(watched, [claim(f"old-{number}")], RULES)[0]))
+        clock.advance(1)
+    clock.advance(10)
+    watched.commits.clear()
+
+    granted(run_batch(watched, [claim("new")], Rules(sweep_limit=3))[0])
+
+    (batch,) = watched.commits
+    ended = [entry.event.lease_ids[0] for entry in batch.entries if entry.event.type == "lease.expired"]
+    assert ended == [lease.lease_id for lease in old[:3]]
+
+
+def test_quotas_are_exact_within_one_batch(watched: WatchedStore) -> None:
+    rules = Rules(quotas=Quotas(leases_per_holder=3))
+
+    outcomes = run_batch(watched, [claim(f"door-{number}") for number in range(5)], rules)
+
+    assert [isinstance(outcome, Granted) for outcome in outcomes] == [True, True, True, False, False]
+    run_batch(watched, [release(granted(outcomes[0]))], rules)
+    granted(run_batch(watched, [claim("door-9")], rules)[0])
+
+
+def test_a_new_epoch_is_made_durable_before_anything_is_granted_under_it(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    before = granted(run_batch(watched, [claim("one")], RULES)[0])
+    watched.commits.clear()
+    watched.durable.clear()
+    clock.reboot()
+
+    after = granted(run_batch(watched, [claim("two")], RULES)[0])
+
+    assert [[entry.event.type for entry in batch.entries] for batch in watched.commits] == [
+        ["store.epoch_raised"],
+        ["lease.issued"],
+    ]
+    assert watched.durable == [False, True, False]
+    assert after.token >> 32 == (before.token >> 32) + 1
+
+
+def test_opening_an_epoch_that_is_open_changes_nothing(watched: WatchedStore) -> None:
+    open_epoch(watched)
+
+    assert watched.commits == []
+
+
+def test_records_that_only_the_decision_asks_for_are_read_then(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    # Nobody can know beforehand that a lease of an earlier era needs that era's record.
+    held = granted(run_batch(watched, [claim("door", bound_to_boot=False)], RULES)[0])
+    clock.reboot()
+
+    refusal = expect(Refusal, run_batch(watched, [claim("door", "bob")], RULES)[0])
+
+    assert (refusal.code, refusal.lease_id) == ("HELD", held.lease_id)

@@ -1,0 +1,574 @@
+"""Group commit: every command is answered once, whoever leads, and whatever happens to the leader."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leasehold.engine import batch as batch_module
+from leasehold.engine.audit import audit
+from leasehold.engine.batch import Outcome, open_epoch
+from leasehold.engine.committer import Committer
+from leasehold.engine.port import Batch, Conflict
+from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
+from leasehold.kernel.answers import Granted
+from leasehold.kernel.commands import Command
+from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.limits import Quotas
+from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.view import Keys
+from leasehold.stores.memory import MemoryStore
+from leasehold.stores.sqlite import SqliteStore
+from leasehold.testing.clock import FakeClock
+from tests.engine.doubles import (
+    SIGNAL_SECONDS,
+    Caller,
+    SignallingCommitter,
+    WatchedStore,
+    claim,
+    expect,
+    granted,
+)
+
+BACKGROUND = "leasehold-committer"
+
+
+@pytest.fixture
+def watched(clock: FakeClock) -> WatchedStore:
+    store = WatchedStore(MemoryStore(clock))
+    open_epoch(store)
+    store.commits.clear()
+    store.writers.clear()
+    return store
+
+
+@pytest.fixture
+def committer(watched: WatchedStore) -> Iterator[SignallingCommitter]:
+    made = SignallingCommitter(watched)
+    yield made
+    watched.vacate()
+    made.close()
+
+
+def leases_of(store: WatchedStore, *lease_ids: str) -> dict[str, LeaseState]:
+    with store.snapshot() as snapshot:
+        found = snapshot.read(Keys(leases=set(lease_ids))).leases
+    return {lease.lease_id: lease.state for lease in found}
+
+
+class Pause:
+    """Holds the first commit up until the test lets it go on."""
+
+    def __init__(self, store: WatchedStore) -> None:
+        self.reached = threading.Event()
+        self.go_on = threading.Event()
+        self._first = True
+        store.before_commit = self._hold_up
+
+    def _hold_up(self, batch: Batch) -> None:
+        if self._first:
+            self._first = False
+            self.reached.set()
+            assert self.go_on.wait(SIGNAL_SECONDS)
+
+
+class Mailbox:
+    """Takes outcomes in, and says when they have come."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self._come = threading.Semaphore(0)
+
+    def __call__(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self._come.release()
+
+    def wait(self, count: int = 1) -> list[Outcome]:
+        for _ in range(count):
+            assert self._come.acquire(timeout=SIGNAL_SECONDS), "never answered"
+        return self.outcomes
+
+
+def test_a_single_caller_leads_in_its_own_thread(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    for number in range(3):
+        granted(committer.call(claim(f"door-{number}")))
+
+    assert watched.writers == [threading.current_thread().name] * 3
+    assert BACKGROUND not in {thread.name for thread in threading.enumerate()}
+
+
+def test_callers_that_come_during_a_commit_share_the_next_one(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    pause = Pause(watched)
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    others = [
+        Caller(lambda number=number: committer.call(claim(f"door-{number}")))  # type: ignore[misc]
+        for number in range(50)
+    ]
+    committer.wait_until_queued(51)
+    pause.go_on.set()
+
+    tokens = {granted(caller.outcome()).token for caller in [first, *others]}
+
+    assert len(tokens) == 51
+    assert [len(batch.created) for batch in watched.commits] == [1, 50]
+    assert BACKGROUND not in watched.writers
+
+
+def test_one_transaction_carries_a_thousand_commands_and_no_more(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    pause, mailbox = Pause(watched), Mailbox()
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    for number in range(2_500):
+        committer.submit(claim(f"door-{number}"), mailbox)
+    pause.go_on.set()
+
+    assert all(isinstance(outcome, Granted) for outcome in mailbox.wait(2_500))
+    first.ended()
+    assert [len(batch.created) for batch in watched.commits] == [1, 1_000, 1_000, 500]
+
+
+def test_commands_are_run_in_the_order_in_which_they_came(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    watched.occupy()
+    mailbox = Mailbox()
+    for holder in ("ann", "bob", "eve"):
+        committer.submit(claim("door", holder), mailbox)
+    watched.vacate()
+
+    winner, *losers = mailbox.wait(3)
+
+    assert granted(winner).holder == "ann"
+    assert [expect(Refusal, loser).holder for loser in losers] == ["ann", "ann"]
+
+
+def test_what_is_submitted_without_waiting_is_run_in_the_background(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    mailbox = Mailbox()
+    committer.submit(claim("door"), mailbox)
+
+    granted(mailbox.wait()[0])
+    assert watched.writers == [BACKGROUND]
+
+
+def test_the_background_takes_over_while_somebody_else_is_writing(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    watched.occupy()
+    callers = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
+    committer.wait_until_queued(2)
+    assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
+    watched.vacate()
+
+    for caller in callers:
+        granted(caller.outcome())
+    assert set(watched.writers) == {BACKGROUND}
+
+
+def test_commands_that_come_while_the_background_waits_still_get_on_board(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    watched.occupy()
+    early = Caller(lambda: committer.call(claim("early")))
+    assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
+    late = Caller(lambda: committer.call(claim("late")))
+    committer.wait_until_queued(2)
+    watched.vacate()
+
+    granted(early.outcome())
+    granted(late.outcome())
+    assert len(watched.commits) == 1
+
+
+def test_a_caller_whose_turn_does_not_come_gives_up_and_nothing_is_done(watched: WatchedStore) -> None:
+    committer = SignallingCommitter(watched, timeout=0.02)
+    watched.occupy(process_id=4242)
+    command = claim("door")
+
+    with pytest.raises(StoreBusy, match=r"process 4242 .* nothing was changed") as busy:
+        committer.call(command)
+
+    assert busy.value.process_id == 4242
+    watched.vacate()
+    mailbox = Mailbox()
+    committer.submit(claim("door", "bob"), mailbox)  # Queued behind whatever was left.
+    granted(mailbox.wait()[0])
+    assert leases_of(watched, command.lease_id) == {}
+    committer.close()
+
+
+def test_a_caller_that_was_taken_on_board_does_not_give_up(watched: WatchedStore) -> None:
+    committer = SignallingCommitter(watched, timeout=0.02)
+    on_board, time_was_up = threading.Event(), threading.Event()
+    woken_late = committer._woken_late
+
+    def woken_late_on_board(call: Any) -> bool:
+        assert on_board.wait(SIGNAL_SECONDS)
+        woken = woken_late(call)
+        time_was_up.set()
+        return woken
+
+    def hold_up(batch: Batch) -> None:
+        on_board.set()
+        assert time_was_up.wait(SIGNAL_SECONDS)
+
+    committer._woken_late = woken_late_on_board  # type: ignore[method-assign]
+    watched.before_commit = hold_up
+    watched.occupy()
+    caller = Caller(lambda: committer.call(claim("door")))
+    assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
+    watched.vacate()
+
+    granted(caller.outcome())
+    committer.close()
+
+
+@pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
+def test_an_interrupted_leader_leaves_the_others_to_be_answered_once(
+    watched: WatchedStore, committer: SignallingCommitter, moment: str
+) -> None:
+    pause = Pause(watched)
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    leading = claim("leader")
+    leader = Caller(lambda: committer.call(leading))
+    committer.wait_until_queued(2)
+    mailbox = Mailbox()
+    submitted = claim("submitted")
+    committer.submit(submitted, mailbox)
+    others = [
+        Caller(lambda number=number: committer.call(claim(f"door-{number}")))  # type: ignore[misc]
+        for number in range(10)
+    ]
+    committer.wait_until_queued(11)
+    interrupted: list[str] = []
+
+    def interrupt(batch: Batch) -> None:
+        if threading.current_thread() is leader:
+            interrupted.append(moment)
+            raise KeyboardInterrupt
+
+    if moment == "before_commit":
+        pause.reached.clear()
+        watched.before_commit = interrupt
+    else:
+        watched.after_commit = interrupt
+    pause.go_on.set()
+
+    first.ended()
+    leader.ended()
+    assert isinstance(leader.error, KeyboardInterrupt)
+    assert interrupted == [moment]
+    answers = [expect(Granted, caller.outcome()) for caller in others]
+    assert all(answer.repeated == (moment == "after_commit") for answer in answers)
+    assert granted(mailbox.wait()[0]).lease_id == submitted.lease_id
+    assert len(mailbox.outcomes) == 1
+    # What the leader itself asked for was taken back, or had been done already; it is not done later.
+    done = {} if moment == "before_commit" else {leading.lease_id: LeaseState.ACTIVE}
+    assert leases_of(watched, leading.lease_id) == done
+    assert sum(len(batch.created) for batch in watched.commits) == 12 + len(done)
+    assert audit(watched).problems == []
+
+
+def test_a_leader_interrupted_between_the_answers_leaves_nobody_without_one(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    pause = Pause(watched)
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    leader = Caller(lambda: committer.call(claim("leader")))
+    committer.wait_until_queued(2)
+    delivered: list[Outcome] = []
+
+    def interrupted_once(outcome: Outcome) -> None:
+        delivered.append(outcome)
+        if len(delivered) == 1:
+            raise KeyboardInterrupt
+
+    committer.submit(claim("submitted"), interrupted_once)
+    other = Caller(lambda: committer.call(claim("other")))
+    committer.wait_until_queued(2)
+    pause.go_on.set()
+
+    first.ended()
+    leader.ended()
+    assert isinstance(leader.error, KeyboardInterrupt)
+    granted(other.outcome())
+    assert [expect(Granted, outcome).lease.resource for outcome in delivered] == ["submitted"] * 2
+
+
+def test_a_caller_interrupted_while_it_waits_takes_its_command_back(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    watched.occupy()
+    leader = Caller(lambda: committer.call(claim("leader")))
+    assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
+
+    class Interrupted:
+        """A gate at which the waiting caller is interrupted."""
+
+        def acquire(self, **_: object) -> bool:
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            """Open."""
+
+    command = claim("waiting")
+    enqueue = committer._enqueue
+
+    def enqueue_interrupted(call: Any) -> bool:
+        call.gate = Interrupted()
+        return enqueue(call)
+
+    committer._enqueue = enqueue_interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        committer.call(command)
+    watched.vacate()
+
+    granted(leader.outcome())
+    assert leases_of(watched, command.lease_id) == {}
+
+
+def test_what_receives_an_outcome_and_fails_does_not_touch_the_others(
+    watched: WatchedStore, committer: SignallingCommitter, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(outcome: Outcome) -> None:
+        raise RuntimeError("a defect of whoever listens")
+
+    watched.occupy()
+    mailbox = Mailbox()
+    committer.submit(claim("one"), fail)
+    committer.submit(claim("two"), mailbox)
+    caller = Caller(lambda: committer.call(claim("three")))
+    committer.wait_until_queued(3)
+    watched.vacate()
+
+    granted(mailbox.wait()[0])
+    granted(caller.outcome())
+    assert "a defect of whoever listens" in caplog.text
+
+
+def test_closing_answers_those_who_wait_and_nothing_of_theirs_is_done(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    committer = SignallingCommitter(watched, timeout=0.2)
+    watched.occupy()
+    mailbox = Mailbox()
+    commands: list[Command] = [claim("one"), claim("two"), claim("three")]
+    callers = [Caller(lambda command=command: committer.call(command)) for command in commands[:2]]  # type: ignore[misc]
+    committer.submit(commands[2], mailbox)
+    committer.wait_until_queued(3)
+    assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
+
+    assert committer.close() is False, "the background still waits for the store"
+
+    assert isinstance(mailbox.wait()[0], ClientClosed)
+    for caller in callers:
+        assert isinstance(caller.outcome(), ClientClosed)
+    watched.vacate()
+    assert committer.close() is True
+    assert watched.commits == []
+
+
+def test_closing_is_not_upset_by_a_caller_that_has_just_been_given_the_lead(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    # The successor's gate is open, but it has not come through it yet when close answers it.
+    callers: list[Caller] = []
+
+    def others_come(batch: Batch) -> None:
+        if not callers:
+            callers.extend(
+                Caller(lambda number=number: committer.call(claim(f"door-{number}")))  # type: ignore[misc]
+                for number in range(5)
+            )
+            committer.wait_until_queued(6)
+
+    watched.before_commit = others_come
+    granted(committer.call(claim("first")))
+    committer.close()
+
+    for caller in callers:
+        caller.ended()
+        assert caller.error is None
+
+
+def test_a_closed_committer_takes_no_more_commands(committer: SignallingCommitter) -> None:
+    committer.close()
+
+    with pytest.raises(ClientClosed):
+        committer.call(claim("door"))
+    with pytest.raises(ClientClosed):
+        committer.submit(claim("door"), lambda outcome: None)
+
+
+def test_a_poisoned_command_does_not_touch_the_others(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    watched.occupy()
+    good = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
+    bad = Caller(lambda: committer.call(claim(5)))  # type: ignore[arg-type]
+    committer.wait_until_queued(3)
+    watched.vacate()
+
+    for caller in good:
+        granted(caller.outcome())
+    assert isinstance(bad.outcome(), AttributeError | TypeError)
+
+
+def test_a_defect_in_the_law_is_the_answer_to_all_and_hangs_nobody(
+    watched: WatchedStore, committer: SignallingCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(*arguments: object) -> None:
+        raise ZeroDivisionError("a defect in the law")
+
+    watched.occupy()
+    mailbox = Mailbox()
+    callers = [
+        Caller(lambda number=number: committer.call(claim(f"door-{number}")))  # type: ignore[misc]
+        for number in range(5)
+    ]
+    committer.submit(claim("submitted"), mailbox)
+    committer.wait_until_queued(6)
+    with monkeypatch.context() as broken:
+        broken.setattr(batch_module, "decide_wellformed", defect)
+        watched.vacate()
+        outcomes = [caller.outcome() for caller in callers] + mailbox.wait()
+
+    assert all(isinstance(outcome, ZeroDivisionError) for outcome in outcomes)
+    granted(committer.call(claim("afterwards")))
+
+
+def test_a_batch_that_the_store_rejects_is_run_one_by_one(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    def reject(batch: Batch) -> None:
+        if any(lease.resource == "forbidden" for lease in batch.created):
+            raise StoreRejected("not this one")
+
+    watched.before_commit = reject
+    watched.occupy()
+    mailbox = Mailbox()
+    for resource in ("one", "forbidden", "two"):
+        committer.submit(claim(resource), mailbox)
+    watched.vacate()
+
+    one, forbidden, two = mailbox.wait(3)
+
+    assert (granted(one).resource, granted(two).resource) == ("one", "two")
+    assert isinstance(forbidden, StoreRejected)
+
+
+@pytest.mark.parametrize("error", [StoreFull("no space"), StoreFailed("broken disk")])
+def test_a_store_that_fails_says_so_to_all_on_board(
+    watched: WatchedStore, committer: SignallingCommitter, error: Exception
+) -> None:
+    def fail(batch: Batch) -> None:
+        raise error
+
+    watched.occupy()
+    mailbox = Mailbox()
+    for number in range(3):
+        committer.submit(claim(f"door-{number}"), mailbox)
+    watched.before_commit = fail
+    watched.vacate()
+
+    assert [type(outcome) for outcome in mailbox.wait(3)] == [type(error)] * 3
+    watched.before_commit = lambda batch: None
+    granted(committer.call(claim("afterwards")))
+
+
+def test_a_commit_that_met_another_is_decided_again(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    conflicts = iter([Conflict(), Conflict()])
+
+    def conflict(batch: Batch) -> None:
+        for error in conflicts:
+            raise error
+
+    watched.before_commit = conflict
+
+    granted(committer.call(claim("door")))
+    assert len(watched.writers) == 3
+
+
+def test_endless_conflicts_end_in_an_error(watched: WatchedStore, committer: SignallingCommitter) -> None:
+    def conflict(batch: Batch) -> None:
+        raise Conflict
+
+    watched.before_commit = conflict
+
+    assert isinstance(committer.call(claim("door")), StoreRejected)
+
+
+def test_expired_leases_are_swept_in_passing_but_not_by_every_command(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    committer = SignallingCommitter(watched)
+    for number in range(100):
+        granted(committer.call(claim(f"old-{number}")))
+    clock.advance(10)
+    committer._next_sweep = 0.0
+    watched.commits.clear()
+
+    granted(committer.call(claim("one")))
+    granted(committer.call(claim("two")))
+
+    first, second = ([entry.event.type for entry in batch.entries] for batch in watched.commits)
+    assert first == ["lease.issued"] + ["lease.expired"] * 64
+    assert second == ["lease.issued"]
+    committer.close()
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_starts_anew_whoever_led_or_waited_in_the_parent(tmp_path: Path) -> None:
+    store = WatchedStore(SqliteStore(tmp_path / "leases.db"))
+    open_epoch(store)
+    committer = SignallingCommitter(store)
+    store.occupy()
+    in_parent = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
+    committer.wait_until_queued(2)
+    assert store.waiting.acquire(timeout=SIGNAL_SECONDS)
+    receive, send = os.pipe()
+
+    process_id = os.fork()
+    if process_id == 0:
+        store.vacate()
+        mailbox = Mailbox()
+        committer.submit(claim("submitted in the child"), mailbox)
+        outcomes = [committer.call(claim("called in the child")), *mailbox.wait()]
+        os.write(send, " ".join(type(outcome).__name__ for outcome in outcomes).encode())
+        os._exit(0)
+    os.waitpid(process_id, 0)
+    store.vacate()
+
+    assert os.read(receive, 100) == b"Granted Granted"
+    os.close(receive)
+    os.close(send)
+    for caller in in_parent:
+        granted(caller.outcome())
+    found = audit(store)
+    assert (found.problems, found.leases) == ([], 4)
+    committer.close()
+    store.close()
+
+
+def test_a_committer_closed_before_a_fork_is_closed_in_the_child(watched: WatchedStore) -> None:
+    committer = Committer(watched, quotas=Quotas(), timeout=1)
+    committer.close()
+    committer.after_fork_in_child()
+
+    with pytest.raises(ClientClosed):
+        committer.call(claim("door"))

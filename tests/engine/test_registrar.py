@@ -1,0 +1,150 @@
+"""The registrar as a client sees it: commands in, answers out, and looks that wait for nobody."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from leasehold.engine.port import EntryQuery, LeaseQuery, Store
+from leasehold.engine.registrar import PAGE_MAXIMUM, LeaseStatus, Registrar, answer_of
+from leasehold.errors import ClientClosed, Held, InvalidInput, StoreFull
+from leasehold.kernel.answers import Granted, Released
+from leasehold.kernel.commands import Renew
+from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.stores.memory import MemoryStore
+from leasehold.testing.clock import FakeClock
+from tests.engine.doubles import SIGNAL_SECONDS, Caller, WatchedStore, claim, granted, release
+
+
+@pytest.fixture
+def registrar(store: Store) -> Iterator[Registrar]:
+    made = Registrar(store)
+    yield made
+    made.close()
+
+
+def grant(registrar: Registrar, resource: str = "door", holder: str = "ann", **fields: object) -> Lease:
+    return granted(registrar.call(claim(resource, holder, **fields)))
+
+
+def test_a_new_store_is_opened_by_its_first_event(registrar: Registrar) -> None:
+    assert [entry.event.type for entry in registrar.entries(EntryQuery())] == ["store.opened"]
+    assert registrar.position() == 1
+
+
+def test_a_lease_is_found_by_its_id_with_what_it_has_left(registrar: Registrar, clock: FakeClock) -> None:
+    lease = grant(registrar)
+    clock.advance(4)
+
+    assert registrar.get(lease.lease_id) == LeaseStatus(lease=lease, expires_in=6.0)
+    assert registrar.get("no such lease") is None
+
+
+def test_a_lease_that_is_over_has_nothing_left(registrar: Registrar, clock: FakeClock) -> None:
+    expired, released = grant(registrar, "a"), grant(registrar, "b")
+    registrar.call(release(released))
+    clock.advance(10)
+
+    for lease in (expired, released):
+        status = registrar.get(lease.lease_id)
+        assert status is not None
+        assert (status.expires_in, status.is_live) == (0.0, False)
+
+
+def test_who_stands_on_a_resource_is_told_in_order_of_token(registrar: Registrar, clock: FakeClock) -> None:
+    grant(registrar, "door", "gone", mode=Mode.SHARED, ttl_ns=10**9)
+    clock.advance(1)
+    shared = [grant(registrar, "door", name, mode=Mode.SHARED) for name in ("bob", "ann", "eve")]
+    grant(registrar, "window", "ann")
+
+    statuses = registrar.standing_on("default", "door")
+
+    assert [status.lease for status in statuses] == shared
+    assert registrar.standing_on("another tenant", "door") == []
+
+
+def test_pages_are_from_one_to_the_maximum(registrar: Registrar) -> None:
+    for limit in (0, -1, PAGE_MAXIMUM + 1):
+        with pytest.raises(InvalidInput, match="limit"):
+            registrar.page(LeaseQuery(limit=limit))
+        with pytest.raises(InvalidInput, match="limit"):
+            registrar.entries(EntryQuery(limit=limit))
+    assert registrar.page(LeaseQuery(limit=PAGE_MAXIMUM)) == []
+
+
+def test_overdue_leases_are_those_whose_end_nobody_recorded(registrar: Registrar, clock: FakeClock) -> None:
+    old = [grant(registrar, f"door-{number}").lease_id for number in range(3)]
+    clock.advance(5)
+    grant(registrar, "young")
+    assert list(registrar.overdue(10)) == []
+    clock.advance(5)
+
+    assert sorted(registrar.overdue(10)) == sorted(old)
+    assert len(list(registrar.overdue(2))) == 2
+
+
+def test_a_look_does_not_wait_for_a_writer(clock: FakeClock) -> None:
+    store = WatchedStore(MemoryStore(clock))
+    registrar = Registrar(store)
+    lease = grant(registrar)
+    store.occupy()
+    writer = Caller(lambda: registrar.call(claim("window")))
+    assert store.waiting.acquire(timeout=SIGNAL_SECONDS)
+
+    assert registrar.get(lease.lease_id) is not None
+    assert len(registrar.page(LeaseQuery())) == 1
+    assert registrar.position() == 2
+    store.vacate()
+    granted(writer.outcome())
+    registrar.close()
+
+
+def test_a_retry_gets_the_lease_of_the_first_time(registrar: Registrar, clock: FakeClock) -> None:
+    command = claim("door")
+    first = registrar.call(command)
+    clock.advance(3)
+    again = registrar.call(command)
+
+    assert isinstance(first, Granted)
+    assert isinstance(again, Granted)
+    assert again.lease == first.lease
+    assert (again.repeated, again.ended, again.expires_in_ns) == (True, False, 7 * 10**9)
+
+
+def test_an_outcome_is_an_answer_or_an_error(registrar: Registrar) -> None:
+    outcome = registrar.call(claim("door"))
+
+    assert answer_of(outcome, Granted) is outcome
+    with pytest.raises(Held) as held:
+        answer_of(registrar.call(claim("door", "bob")), Granted)
+    assert held.value.holder == "ann"
+    with pytest.raises(StoreFull):
+        answer_of(StoreFull("no space"), Granted)
+    with pytest.raises(TypeError, match="expected Released, got Granted"):
+        answer_of(outcome, Released)
+
+
+def test_a_closed_registrar_takes_no_commands(registrar: Registrar) -> None:
+    registrar.close()
+    registrar.close()
+
+    with pytest.raises(ClientClosed):
+        registrar.call(Renew(lease_ids=("x",), holder="ann", request_id="r"))
+    with pytest.raises(ClientClosed):
+        registrar.get("x")
+
+
+def test_states_prefixes_and_holders_narrow_a_page(registrar: Registrar) -> None:
+    ended = grant(registrar, "rooms/1", "ann")
+    registrar.call(release(ended))
+    kept = grant(registrar, "rooms/1", "bob")
+    other = grant(registrar, "roof", "ann")
+
+    def found(query: LeaseQuery) -> list[str]:
+        return [status.lease.lease_id for status in registrar.page(query)]
+
+    assert found(LeaseQuery(resource_prefix="rooms/")) == [ended.lease_id, kept.lease_id]
+    assert found(LeaseQuery(resource_prefix="roo", states=(LeaseState.ACTIVE,))) == [
+        kept.lease_id,
+        other.lease_id,
+    ]
+    assert found(LeaseQuery(holder="ann", states=(LeaseState.RELEASED,))) == [ended.lease_id]

@@ -1,0 +1,72 @@
+from hashlib import blake2b
+
+import pytest
+from msgspec.structs import fields, replace
+
+from leasehold.kernel.commands import Command
+from leasehold.kernel.lease import Mode, ReleaseReason
+from tests.kernel.records import ACQUIRE, COMMANDS, RELEASE, RENEW, SWEEP
+
+OTHER_CONTENT = {
+    "tenant": "other",
+    "resource": "window",
+    "holder": "bob",
+    "ttl_ns": 7,
+    "mode": Mode.SHARED,
+    "adopt": True,
+    "max_renewals": 7,
+    "bound_to_boot": False,
+    "metadata": {"a": 2**70},
+    "config_version": "7",
+    "zone_version": "7",
+    "lease_ids": ("lease-2", "lease-1"),
+    "reason": ReleaseReason.ABORTED,
+    "operator": "otto",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_same_request_has_the_same_key(command: Command) -> None:
+    assert command.request_key == replace(command).request_key
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_key_begins_with_the_id_so_that_ordered_ids_keep_an_index_compact(command: Command) -> None:
+    assert command.request_key.startswith("r:")
+    assert replace(command, request_id="s").request_key.startswith("s:")
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        pytest.param(command, field.name, id=f"{type(command).__name__} {field.name}")
+        for command in COMMANDS
+        for field in fields(command)
+        if field.name != "request_id" and (command, field.name) != (ACQUIRE, "lease_id")
+    ],
+)
+def test_the_same_id_with_other_content_is_another_request(command: Command, name: str) -> None:
+    key = command.request_key
+
+    other = replace(command, **{name: (OTHER_CONTENT | {"lease_id": "lease-2"})[name]})
+
+    assert other.request_key != key
+
+
+def test_a_retried_claim_may_propose_another_lease_id() -> None:
+    assert replace(ACQUIRE, lease_id="lease-2").request_key == ACQUIRE.request_key
+
+
+def test_the_same_id_for_another_kind_of_command_is_another_request() -> None:
+    assert len({RENEW.request_key, RELEASE.request_key, SWEEP.request_key}) == 3
+
+
+def test_the_key_of_a_request_stays_the_same_from_release_to_release() -> None:
+    # A retry may come from, or reach, another version of this program than the first try. Defaults are
+    # not part of the key, so a new field with a default leaves it as it was.
+    content = (
+        b'{"command":"acquire","request_id":"","lease_id":"","resource":"door","holder":"ann",'
+        b'"ttl_ns":1000000000}'
+    )
+
+    assert ACQUIRE.request_key == f"r:{blake2b(content, digest_size=8).hexdigest()}"

@@ -1,0 +1,54 @@
+import pytest
+
+from leasehold.kernel.commands import Command
+from leasehold.kernel.decide import decide
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.view import Keys, Missing, Records, View
+from tests.kernel.records import ACQUIRE, COMMANDS, RELEASE, RENEW, REVOKE, SWEEP, a_lease, an_authority, at
+
+STANDING = a_lease(expires_tick=at(100).tick)
+
+
+def view_of_a_standing_lease() -> View:
+    view = View(an_authority())
+    keys = Keys(
+        leases={"lease-1"},
+        resources={("default", "door")},
+        requests={command.request_key for command in COMMANDS},
+    )
+    view.load(keys, Records(leases=[STANDING]))
+    return view
+
+
+@pytest.mark.parametrize(
+    ("command", "tick", "events"),
+    [
+        (ACQUIRE, 60, None),
+        (RENEW, 60, ["lease.renewed"]),
+        (RELEASE, 60, ["lease.released"]),
+        (REVOKE, 60, ["lease.revoked"]),
+        (SWEEP, 60, []),
+        (SWEEP, 100, ["lease.expired"]),
+    ],
+)
+def test_each_command_has_its_own_rule(command: Command, tick: int, events: list[str] | None) -> None:
+    decided = decide(command, view_of_a_standing_lease(), at(tick))
+
+    assert ([event.type for event in decided.events] if isinstance(decided, Decision) else None) == events
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_decision_without_its_records_says_what_to_load_and_can_be_taken_again(command: Command) -> None:
+    view = View(an_authority())
+    loads = 0
+    while True:
+        try:
+            decided = decide(command, view, at(60))
+            break
+        except Missing as missing:
+            loads += 1
+            wanted = missing.keys.leases or missing.keys.resources
+            view.load(missing.keys, Records(leases=[STANDING] if wanted else []))
+
+    assert loads > 0
+    assert decided == decide(command, view_of_a_standing_lease(), at(60))

@@ -1,0 +1,137 @@
+"""Every broken invariant is reported. The broken states are made by hand: no command leads to them."""
+
+from typing import Any
+
+import pytest
+
+from leasehold.kernel.authority import EPOCH_LIMIT
+from leasehold.kernel.invariants import invariants
+from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.replay import State
+from leasehold.kernel.tick import Tick
+from tests.kernel.records import TOKEN, a_lease, an_authority
+
+ENDED: dict[LeaseState, dict[str, Any]] = {
+    LeaseState.RELEASED: {
+        "release_reason": ReleaseReason.COMPLETED,
+        "terminated_at_ns": 9,
+        "ended_by": "ann",
+    },
+    LeaseState.EXPIRED: {"terminated_at_ns": 5_050, "ended_by": "registrar"},
+    LeaseState.REVOKED: {"end_reason": "maintenance", "terminated_at_ns": 9, "ended_by": "olga"},
+}
+
+
+def state_of(*leases: Lease) -> State:
+    return State(leases={lease.lease_id: lease for lease in leases}, authority=an_authority(counter=9))
+
+
+def other(**fields: Any) -> Lease:
+    return a_lease(**({"lease_id": "lease-2", "token": TOKEN + 1, "holder": "bob"} | fields))
+
+
+def ended(state: LeaseState, **fields: Any) -> Lease:
+    return a_lease(state=state, **(ENDED[state] | fields))
+
+
+SHARED = {"mode": Mode.SHARED}
+ENDED_LEASES = [
+    ended(state, lease_id=state.value, token=TOKEN + 2 + number) for number, state in enumerate(ENDED)
+]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(State(), id="nothing at all"),
+        pytest.param(state_of(a_lease()), id="one exclusive lease"),
+        pytest.param(state_of(a_lease(**SHARED), other(**SHARED)), id="two that share"),
+        pytest.param(state_of(a_lease(), other(resource="window")), id="two resources"),
+        pytest.param(state_of(a_lease(), other(tenant="acme", holder="ann")), id="two tenants"),
+        pytest.param(state_of(*ENDED_LEASES, other()), id="ended leases before it"),
+        pytest.param(state_of(a_lease(renewal_count=2, max_renewals=2, last_renewed_at_ns=1)), id="renewed"),
+        pytest.param(state_of(a_lease(renewal_count=9, last_renewed_at_ns=1)), id="renewed without limit"),
+        pytest.param(state_of(a_lease(issued_tick=None)), id="rearmed"),
+        pytest.param(state_of(a_lease(expires_tick=None)), id="unknown time"),
+        pytest.param(state_of(ended(LeaseState.RELEASED), other(adopted_from="lease-1")), id="adopted"),
+        pytest.param(state_of(other(adopted_from="pruned")), id="adopted from a lease that is gone"),
+        pytest.param(
+            State(leases={"lease-1": a_lease(token=TOKEN + 8)}, authority=an_authority(counter=9)),
+            id="the highest token just below the next",
+        ),
+    ],
+)
+def test_a_sound_state_breaks_nothing(state: State) -> None:
+    assert invariants(state) == []
+
+
+@pytest.mark.parametrize(
+    ("leases", "problem"),
+    [
+        ([a_lease(), other()], "default/door is held exclusively and not alone: lease-1, lease-2"),
+        ([a_lease(), other(**SHARED)], "default/door is held exclusively and not alone: lease-1, lease-2"),
+        ([a_lease(**SHARED), other(holder="ann", **SHARED)], "default/door is held twice by one holder"),
+        ([a_lease(), other(resource="window", token=TOKEN)], f"token {TOKEN} belongs to lease-1 and lease-2"),
+        (
+            [ended(LeaseState.RELEASED, token=TOKEN + 1), other(token=TOKEN, adopted_from="lease-1")],
+            "lease lease-2 adopted lease-1 without a higher token",
+        ),
+        ([a_lease(token=TOKEN + 9)], f"token {TOKEN + 9} was granted, but the next would be {TOKEN + 9}"),
+        ([ended(LeaseState.REVOKED, terminated_at_ns=None)], "lease lease-1 is revoked, with end time None"),
+        ([a_lease(terminated_at_ns=9)], "lease lease-1 is active, with end time 9"),
+        (
+            [ended(LeaseState.RELEASED, release_reason=None)],
+            "lease lease-1 is released, with release reason None",
+        ),
+        (
+            [a_lease(release_reason=ReleaseReason.ABORTED)],
+            "lease lease-1 is active, with release reason aborted",
+        ),
+        (
+            [ended(LeaseState.REVOKED, end_reason=None)],
+            "lease lease-1 is revoked, with revocation reason None",
+        ),
+        ([a_lease(end_reason="why")], "lease lease-1 is active, with revocation reason why"),
+        ([ended(LeaseState.RELEASED, ended_by=None)], "lease lease-1 is released, ended by None"),
+        ([a_lease(ended_by="olga")], "lease lease-1 is active, ended by olga"),
+        ([a_lease(issued_tick=Tick(value=100))], "lease lease-1 expires no later than it was issued"),
+        ([a_lease(issued_tick=Tick(value=1, era=9))], "lease lease-1 expires no later than it was issued"),
+        (
+            [a_lease(renewal_count=3, max_renewals=2, last_renewed_at_ns=1)],
+            "lease lease-1 was renewed 3 times of 2",
+        ),
+        ([a_lease(renewal_count=1)], "lease lease-1 was renewed 1 times, last None"),
+        ([a_lease(last_renewed_at_ns=1)], "lease lease-1 was renewed 0 times, last 1"),
+        (
+            [ended(LeaseState.EXPIRED, terminated_at_ns=9)],
+            "lease lease-1 expired at another time than its own",
+        ),
+    ],
+)
+def test_a_broken_invariant_is_reported_and_nothing_else(leases: list[Lease], problem: str) -> None:
+    assert invariants(state_of(*leases)) == [problem]
+
+
+def test_a_lease_filed_under_another_id_is_reported() -> None:
+    state = State(leases={"lease-9": a_lease()}, authority=an_authority())
+
+    assert invariants(state) == ["lease lease-1 is filed under lease-9"]
+
+
+def test_leases_without_a_registrar_are_reported() -> None:
+    assert invariants(State(leases={"lease-1": a_lease()})) == ["there are leases, but no registrar"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"epoch": 0}, {"epoch": EPOCH_LIMIT}, {"counter": -1}, {"counter": 2**32}]
+)
+def test_an_epoch_or_a_counter_out_of_range_is_reported(fields: dict[str, int]) -> None:
+    authority = an_authority(**fields)
+
+    assert invariants(State(authority=authority)) == [
+        f"epoch {authority.epoch} or counter {authority.counter} is out of range"
+    ]
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    assert len(invariants(state_of(a_lease(ended_by="olga", end_reason="why"), other()))) == 3

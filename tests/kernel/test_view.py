@@ -1,0 +1,269 @@
+from typing import Any
+
+import pytest
+
+from leasehold.kernel.authority import observe
+from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
+from leasehold.kernel.decide import decide
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.events import LeaseIssued, LeaseReleased, StoreOpened
+from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.limits import Quotas
+from leasehold.kernel.tick import Tick
+from leasehold.kernel.view import Keys, Missing, Records, View, keys_of
+from tests.kernel.records import (
+    ACQUIRE,
+    OF_LEASE,
+    OF_STORE,
+    RELEASE,
+    RENEW,
+    REVOKE,
+    SWEEP,
+    TOKEN,
+    a_lease,
+    a_reading,
+    an_authority,
+    an_era,
+    at,
+)
+
+DOOR = ("default", "door")
+ANN = ("default", "ann")
+
+
+def issued(**fields: Any) -> LeaseIssued:
+    return LeaseIssued(**(OF_LEASE | {"token": TOKEN + 1, "ttl_ns": 50} | fields))
+
+
+def released(**fields: Any) -> LeaseReleased:
+    return LeaseReleased(**(OF_LEASE | {"reason": ReleaseReason.VOLUNTARY} | fields))
+
+
+def loaded(*leases: Lease, keys: Keys | None = None, **records: Any) -> View:
+    view = View(an_authority(), Quotas(leases_per_holder=100, leases_per_tenant=100))
+    keys = keys or Keys(leases={lease.lease_id for lease in leases}, resources={DOOR})
+    view.load(keys, Records(leases=list(leases), **records))
+    return view
+
+
+def missing(ask: Any, *arguments: Any) -> Keys:
+    with pytest.raises(Missing) as caught:
+        ask(*arguments)
+    return caught.value.keys
+
+
+def test_a_claim_needs_its_lease_id_its_resource_and_its_request() -> None:
+    request = ACQUIRE.request_key
+
+    assert keys_of(ACQUIRE, Quotas()) == Keys(leases={"lease-1"}, resources={DOOR}, requests={request})
+
+
+def test_a_claim_under_quotas_needs_the_counts_that_have_a_limit() -> None:
+    assert keys_of(ACQUIRE, Quotas(leases_per_holder=1)).holders == {ANN}
+    assert keys_of(ACQUIRE, Quotas(leases_per_holder=1)).tenants == set()
+    assert keys_of(ACQUIRE, Quotas(leases_per_tenant=1)).tenants == {"default"}
+    assert keys_of(ACQUIRE, Quotas(leases_per_tenant=1)).holders == set()
+
+
+def test_a_renewal_needs_its_leases_and_its_request() -> None:
+    assert keys_of(RENEW, Quotas()) == Keys(leases={"lease-1"}, requests={RENEW.request_key})
+
+
+@pytest.mark.parametrize("command", [RELEASE, REVOKE, SWEEP])
+def test_an_ending_needs_its_leases_only(command: Release | Revoke | Sweep) -> None:
+    assert keys_of(command, Quotas(leases_per_holder=1)) == Keys(leases={"lease-1"})
+
+
+@pytest.mark.parametrize("command", [ACQUIRE, RENEW, RELEASE, REVOKE, SWEEP])
+def test_what_a_command_is_sure_to_need_is_enough_to_decide_it(
+    command: Acquire | Renew | Release | Revoke | Sweep,
+) -> None:
+    quotas = Quotas(leases_per_holder=5, leases_per_tenant=5)
+    view = View(an_authority(), quotas)
+    view.load(keys_of(command, quotas), Records())
+
+    decide(command, view, at(60))
+
+
+def test_a_record_that_nobody_loaded_is_missing_and_named() -> None:
+    view = View(an_authority(era=4))
+
+    assert missing(view.lease, "lease-1") == Keys(leases={"lease-1"})
+    assert missing(view.unended_on, "default", "door") == Keys(resources={DOOR})
+    assert missing(view.remembered, "r:1") == Keys(requests={"r:1"})
+    assert missing(view.count_of_holder, "default", "ann") == Keys(holders={ANN})
+    assert missing(view.count_of_tenant, "default") == Keys(tenants={"default"})
+    assert missing(view.eras_for, a_lease(expires_tick=Tick(value=100, era=2))) == Keys(eras={2, 3})
+
+
+def test_a_record_that_was_asked_for_and_not_found_does_not_exist() -> None:
+    view = View(an_authority(era=2))
+    keys = Keys(
+        leases={"lease-1"}, resources={DOOR}, requests={"r:1"}, holders={ANN}, tenants={"default"}, eras={1}
+    )
+    view.load(keys, Records())
+
+    assert view.lease("lease-1") is None
+    assert view.unended_on(*DOOR) == []
+    assert view.remembered("r:1") is None
+    assert view.count_of_holder(*ANN) == 0
+    assert view.count_of_tenant("default") == 0
+    assert view.eras_for(a_lease()) == {}
+
+
+def test_what_was_found_can_be_read() -> None:
+    view = loaded(
+        a_lease(),
+        keys=Keys(leases={"lease-1"}, requests={"r:1"}, holders={ANN}, tenants={"default"}),
+        requests={"r:1": issued()},
+        holders={ANN: 3},
+        tenants={"default": 7},
+    )
+
+    assert view.lease("lease-1") == a_lease()
+    assert view.remembered("r:1") == issued()
+    assert view.count_of_holder(*ANN) == 3
+    assert view.count_of_tenant("default") == 7
+
+
+def test_the_unended_leases_of_a_resource_come_in_the_order_of_their_tokens() -> None:
+    first, second = a_lease(lease_id="b", token=1), a_lease(lease_id="a", token=2)
+    elsewhere = a_lease(lease_id="c", resource="window")
+    foreign = a_lease(lease_id="d", tenant="acme")
+    over = evolve(a_lease(lease_id="e"), released(lease_id="e"))
+
+    view = loaded(second, elsewhere, first, foreign, over)
+
+    assert view.unended_on(*DOOR) == [first, second]
+
+
+def test_a_lease_of_the_present_era_or_without_ticks_needs_no_eras() -> None:
+    view = View(an_authority(era=2))
+
+    assert view.eras_for(a_lease(expires_tick=None)) == {}
+    assert view.eras_for(a_lease(expires_tick=Tick(value=1, era=2))) == {}
+
+
+def test_eras_that_are_known_already_are_not_asked_for_again() -> None:
+    view = View(an_authority(era=3))
+    view.load(Keys(eras={1}), Records(eras={1: an_era()}))
+
+    assert missing(view.eras_for, a_lease()) == Keys(eras={2})
+
+
+def test_an_event_changes_what_the_view_says() -> None:
+    view = loaded(keys=Keys(leases={"lease-1"}, resources={DOOR}, holders={ANN}, tenants={"default"}))
+
+    view.apply(issued(request="r:1"))
+    granted = evolve(None, issued(request="r:1"))
+    assert view.lease("lease-1") == granted
+    assert view.unended_on(*DOOR) == [granted]
+    assert view.remembered("r:1") == issued(request="r:1")
+    assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (1, 1)
+    assert view.authority.counter == 2
+
+    view.apply(released())
+    assert view.lease("lease-1") == evolve(granted, released())
+    assert view.unended_on(*DOOR) == []
+    assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (0, 0)
+    assert view.changed == {"lease-1": evolve(granted, released())}
+
+
+def test_the_view_tells_created_leases_from_changed_ones() -> None:
+    view = loaded(a_lease())
+
+    view.apply(issued(lease_id="lease-3"))
+    view.apply(issued(lease_id="lease-2", token=TOKEN + 2))
+    view.apply(released())
+
+    assert list(view.created) == ["lease-3", "lease-2"]
+    assert set(view.changed) == {"lease-1", "lease-2", "lease-3"}
+
+
+def test_a_store_that_is_asked_late_does_not_undo_what_events_have_changed() -> None:
+    # The records below are what a store says that has not seen the events: the first lease still stands.
+    view = loaded(a_lease(), keys=Keys(leases={"lease-1"}))
+    view.apply(released(request="r:1"))
+    view.apply(issued(lease_id="lease-2"))
+
+    view.load(
+        Keys(leases={"lease-1"}, resources={DOOR}, requests={"r:1"}, holders={ANN}, tenants={"default"}),
+        Records(leases=[a_lease()], holders={ANN: 5}, tenants={"default": 9}),
+    )
+
+    assert view.lease("lease-1") == evolve(a_lease(), released(request="r:1"))
+    assert [lease.lease_id for lease in view.unended_on(*DOOR)] == ["lease-2"]
+    assert view.remembered("r:1") == released(request="r:1")
+    assert view.count_of_holder(*ANN) == 5
+    assert view.count_of_tenant("default") == 9
+    view.apply(released(lease_id="lease-2", token=TOKEN + 1))
+    assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (4, 8)
+
+
+def test_records_loaded_twice_count_once() -> None:
+    view = loaded(a_lease())
+    keys = Keys(holders={ANN}, tenants={"default"}, requests={"r:1"})
+    view.load(keys, Records(holders={ANN: 1}, tenants={"default": 1}, requests={"r:1": issued()}))
+    view.load(keys, Records(leases=[a_lease(version=9)]))
+
+    assert view.lease("lease-1") == a_lease()
+    assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (1, 1)
+    assert view.remembered("r:1") == issued()
+
+
+def test_a_view_of_a_store_that_was_never_opened_has_no_authority() -> None:
+    with pytest.raises(ValueError, match="has not been opened yet"):
+        _ = View(None).authority
+
+
+def test_opening_a_store_ends_no_era() -> None:
+    view = View(None)
+
+    view.apply(StoreOpened(**OF_STORE, epoch=1))
+
+    assert (view.authority.epoch, view.authority.era, view.ended_eras, view.eras) == (1, 1, [], {})
+
+
+def test_an_event_that_the_law_could_not_have_produced_is_refused() -> None:
+    with pytest.raises(IllegalTransition):
+        loaded(a_lease()).apply(issued(token=TOKEN))
+
+
+def test_the_commands_of_one_batch_see_what_the_ones_before_them_did() -> None:
+    quotas = Quotas(leases_per_holder=1)
+    view = View(an_authority(), quotas)
+    again = Acquire(request_id="s", lease_id="lease-2", resource="window", holder="ann", ttl_ns=10**9)
+    for command in (ACQUIRE, again):
+        view.load(keys_of(command, quotas), Records())
+
+    granted = decide(ACQUIRE, view, at(60))
+    assert isinstance(granted, Decision)
+    for event in granted.events:
+        view.apply(event)
+    refusal = decide(again, view, at(60))
+
+    assert not isinstance(refusal, Decision)
+    assert (refusal.code, refusal.field) == ("LIMIT_EXCEEDED", "leases_per_holder")
+
+
+def test_an_era_that_ended_in_this_view_is_kept_for_the_store() -> None:
+    view = View(an_authority())
+    rebooted = observe(view.authority, a_reading(boot_id="boot-2", tick_value=3))
+    assert rebooted is not None
+
+    view.apply(rebooted)
+
+    assert view.ended_eras == [an_era()]
+    assert view.eras_for(a_lease()) == {1: an_era()}
+    assert view.authority.era == 2
+
+
+def test_a_new_epoch_of_the_same_era_is_no_new_era() -> None:
+    view = View(an_authority())
+    copied = observe(view.authority, a_reading(identity="8:78"))
+    assert copied is not None
+
+    view.apply(copied)
+
+    assert (view.ended_eras, view.authority.era) == ([], 1)

@@ -1,0 +1,104 @@
+"""Each command refuses a malformed field, in the order of the fields, before it reads anything."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.kernel.commands import Command
+from leasehold.kernel.decide import decide
+from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.view import View
+from leasehold.kernel.wellformed import check_command
+from tests.kernel.records import ACQUIRE, COMMANDS, RELEASE, RENEW, REVOKE, SWEEP, an_authority, at
+
+BAD_FIELDS: list[tuple[Command, list[dict[str, Any]]]] = [
+    (
+        ACQUIRE,
+        [
+            {"tenant": ""},
+            {"request_id": ""},
+            {"lease_id": ""},
+            {"resource": "a" * 513},
+            {"holder": ""},
+            {"ttl_ns": 0},
+            {"metadata": {"stranger": object()}},
+            {"max_renewals": 2**31},
+            {"config_version": "a" * 129},
+            {"zone_version": "a" * 129},
+        ],
+    ),
+    (
+        RENEW,
+        [{"tenant": ""}, {"request_id": ""}, {"lease_ids": ()}, {"holder": ""}, {"ttl_ns": 0}],
+    ),
+    (RELEASE, [{"tenant": ""}, {"request_id": ""}, {"lease_ids": ()}, {"holder": ""}]),
+    (
+        REVOKE,
+        [{"tenant": ""}, {"request_id": ""}, {"lease_id": ""}, {"operator": ""}, {"reason": "a" * 1_025}],
+    ),
+    (SWEEP, [{"tenant": ""}, {"request_id": ""}, {"lease_ids": ()}]),
+]
+
+FIRST_BAD = [
+    pytest.param(command, bad[position:], id=f"{type(command).__name__} {next(iter(bad[position]))}")
+    for command, bad in BAD_FIELDS
+    for position in range(len(bad))
+]
+
+
+def field_of(refusal: Refusal | None) -> str:
+    assert refusal is not None
+    assert refusal.code in (RefusalCode.INVALID_INPUT, RefusalCode.LIMIT_EXCEEDED)
+    return str(refusal.field)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_well_formed_command_passes(command: Command) -> None:
+    assert check_command(command) is None
+
+
+@pytest.mark.parametrize(("command", "bad"), FIRST_BAD)
+def test_the_first_malformed_field_is_the_one_that_is_named(
+    command: Command, bad: list[dict[str, Any]]
+) -> None:
+    name = next(iter(bad[0])).removesuffix("_ns")
+    alone = replace(command, **bad[0])
+    everything_after_it_too = replace(command, **{key: value for one in bad for key, value in one.items()})
+
+    assert field_of(check_command(alone)) == name
+    assert field_of(check_command(everything_after_it_too)) == name
+
+
+@pytest.mark.parametrize(("command", "bad"), FIRST_BAD)
+def test_a_malformed_command_is_refused_unread(command: Command, bad: list[dict[str, Any]]) -> None:
+    malformed = replace(command, **bad[0])
+
+    with_nothing_loaded = View(an_authority())
+
+    assert decide(malformed, with_nothing_loaded, at(60)) == check_command(malformed)
+
+
+def test_limits_are_inclusive() -> None:
+    largest = replace(
+        ACQUIRE,
+        tenant="t" * 128,
+        request_id="r" * 128,
+        resource="a" * 512,
+        max_renewals=2**31 - 1,
+        config_version="c" * 128,
+        zone_version="z" * 128,
+    )
+
+    assert check_command(largest) is None
+    assert check_command(replace(REVOKE, reason="a" * 1_024)) is None
+    assert check_command(replace(RENEW, ttl_ns=1_000_000)) is None
+
+
+@pytest.mark.parametrize("name", ["lease_id", "resource", "holder", "tenant", "request_id"])
+def test_a_claim_with_a_name_that_no_store_could_keep_is_refused_and_not_an_error(name: str) -> None:
+    assert field_of(check_command(replace(ACQUIRE, **{name: "\ud800"}))) == name
+
+
+def test_any_negative_number_of_renewals_is_well_formed() -> None:
+    assert check_command(replace(ACQUIRE, max_renewals=-(2**70))) is None
