@@ -14,11 +14,8 @@ MODULES = ("client", "holding", "lease", "reading")
 
 WORDS = [
     ("AsyncAcquisition[AsyncHeldLease]", "HeldLease"),
-    (
-        "from leasehold.client.acquisition import AsyncAcquisition, awaitable",
-        "from leasehold.client.acquisition import finished",
-    ),
-    ("return awaitable(", "return finished("),
+    ("from leasehold.client.acquisition import AsyncAcquisition, awaitable\n", ""),
+    ("return awaitable(", "return ("),
     ("AsyncIterator", "Iterator"),
     ("async def ", "def "),
     ("async with ", "with "),

@@ -74,6 +74,16 @@ class Running:
         assert line is not None, f"the output ended: {self.process.stderr and self.process.stderr.read()}"
         return line
 
+    def give(self, line: str) -> None:
+        """Write a line to the command's input."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+
+    def end_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
     def send(self, number: int) -> None:
         self.process.send_signal(number)
 
@@ -105,7 +115,7 @@ class Shell:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("LEASEHOLD_", "PYTHON")) and name not in ("NO_COLOR", "TERM")
+            if name == "PYTHONPATH" or not name.startswith(("LEASEHOLD_", "PYTHON", "NO_COLOR", "TERM"))
         }
         # Bytecode is kept, as it is where leasehold is installed; but not among the sources.
         self.environment |= {"LEASEHOLD_URL": self.url, "PYTHONPYCACHEPREFIX": str(bytecode), "TERM": "xterm"}
@@ -144,6 +154,12 @@ class Shell:
         """Look at the store from outside."""
         with leasehold.connect(self.url, holder="test", durability="fast") as client:
             yield client
+
+    def sabotage(self, code: str) -> None:
+        """Let every Python process of this shell run some code before anything else."""
+        (self.folder / "sitecustomize.py").write_text(code)
+        paths = [str(self.folder), *filter(None, [self.environment.get("PYTHONPATH")])]
+        self.environment["PYTHONPATH"] = os.pathsep.join(paths)
 
     def history(self, resource: str) -> list[str]:
         """Return what happened to a resource, as short words."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import leasehold
+from leasehold.cli.parser import all_commands
 from tests.cli.shell import EXECUTABLE, Shell
 
 COMMANDS = [
@@ -19,6 +20,7 @@ COMMANDS = [
 
 def test_help_names_every_command_and_teaches(shell: Shell) -> None:
     text = shell.run("--help").out
+    assert shell.run("acquire", "--help").out.startswith("usage: leasehold acquire ")
     for command in COMMANDS:
         assert f"\n    {command} " in text
     for lesson in ("examples:", "exit codes:", "75 not acquired", "76 lease lost", "LEASEHOLD_URL", "--json"):
@@ -26,8 +28,8 @@ def test_help_names_every_command_and_teaches(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_a_command_has_an_example_and_exit_codes(shell: Shell, command: str) -> None:
-    text = shell.run(command, "--help").out
+def test_the_help_of_a_command_has_an_example_and_exit_codes(command: str) -> None:
+    text = all_commands().by_name[command].format_help()
     assert "example" in text
     assert f"  leasehold {command}" in text
     assert "exit codes: " in text
@@ -151,9 +153,8 @@ def test_a_file_that_is_no_store_is_refused_in_one_line(shell: Shell) -> None:
 
 def test_an_unexpected_error_is_still_one_line_and_says_how_to_get_more(shell: Shell) -> None:
     shell.run("acquire", "door")
-    broken = shell.folder / "sitecustomize.py"
-    broken.write_text("import leasehold.cli.looking as looking\nlooking._find = lambda *given: 1 / 0\n")
-    result = shell.run("ls", code=1, PYTHONPATH=str(shell.folder))
+    shell.sabotage("import leasehold.cli.looking as looking; looking._find = lambda *given: 1 / 0")
+    result = shell.run("ls", code=1)
     assert result.err.count("\n") == 1
     assert "ZeroDivisionError" in result.err
     assert "LEASEHOLD_DEBUG=1" in result.err

@@ -11,7 +11,6 @@ import pytest
 
 import leasehold
 from leasehold.client.holders import Holders
-from tests.client.worlds import World
 
 
 def in_a_thread(call: Any) -> Any:
@@ -87,26 +86,15 @@ def test_two_clients_are_strangers(tmp_path: Path) -> None:
             two.acquire("door")
 
 
-async def test_tasks_are_strangers(world: World) -> None:
-    if world.blocking:
-        # The blocking client belongs to threads: tasks that share one are one holder.
-        leases = world.connect()
-        await leases.acquire("door")
-
-        async def again() -> None:
-            await leases.acquire("door")
-
-        with pytest.raises(leasehold.AlreadyHeld):
-            await asyncio.create_task(again())
-        return
-    leases = world.connect()
+async def test_tasks_are_strangers() -> None:
+    leases = await leasehold.connect_async("memory:")
     entered, go_on = asyncio.Event(), asyncio.Event()
 
     async def hold() -> str:
         async with leases.acquire("door") as lease:
             entered.set()
             await go_on.wait()
-            return str(lease.holder)
+            return lease.holder
 
     holding = asyncio.create_task(hold())
     await entered.wait()
@@ -117,6 +105,17 @@ async def test_tasks_are_strangers(world: World) -> None:
     assert held.value.holder == await holding
     assert held.value.holder != leases.holder
     assert leases.holder == leases.holder
+    await leases.close()
+
+
+async def test_tasks_that_share_a_blocking_client_are_one_holder(client: leasehold.Client) -> None:
+    client.acquire("door")
+
+    async def again() -> None:
+        client.acquire("door")
+
+    with pytest.raises(leasehold.AlreadyHeld):
+        await asyncio.create_task(again())
 
 
 def test_a_name_says_where_it_comes_from() -> None:

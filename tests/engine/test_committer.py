@@ -14,8 +14,8 @@ from leasehold.engine.batch import Outcome, open_epoch
 from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Conflict
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.commands import Command
+from leasehold.kernel.answers import Granted, Released
+from leasehold.kernel.commands import Command, Release
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
@@ -379,6 +379,26 @@ def test_closing_answers_those_who_wait_and_nothing_of_theirs_is_done(
     watched.vacate()
     assert committer.close() is True
     assert watched.commits == []
+
+
+def test_closing_still_gives_back_what_an_interrupted_caller_is_just_being_granted(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    pause, granting, giving_back = Pause(watched), Mailbox(), Mailbox()
+    command = claim("door")
+    committer.submit(command, granting)
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    release = Release(lease_ids=(command.lease_id,), holder=command.holder, request_id="give back")
+    committer.submit(release, giving_back)
+    closing = threading.Thread(target=committer.close)
+    closing.start()
+    pause.go_on.set()
+
+    closing.join(SIGNAL_SECONDS)
+
+    granted(granting.outcomes[0])
+    assert isinstance(giving_back.outcomes[0], Released)
+    assert leases_of(watched, command.lease_id) == {command.lease_id: LeaseState.RELEASED}
 
 
 def test_closing_is_not_upset_by_a_caller_that_has_just_been_given_the_lead(

@@ -15,7 +15,7 @@ from leasehold.kernel.authority import Authority, ClockReading, now_of, observe
 from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
-from leasehold.kernel.events import Event, LeaseIssued, decode_event, encode_event
+from leasehold.kernel.events import Event, LeaseIssued, Remembered, decode_event, encode_event
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import Quotas
@@ -212,7 +212,7 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
     """What a store that keeps this state and this history would answer."""
     leases = state.leases.values()
     unended = [lease for lease in leases if not lease.is_terminal]
-    requests = {event.request: event for event in ledger if event.request is not None}
+    requests = {event.request: event for event in ledger if isinstance(event, Remembered)}
     return Records(
         leases=[
             lease

@@ -255,3 +255,12 @@ def test_time_does_nothing_to_a_lease_that_has_ended_and_needs_no_memory_of_eras
     ended = a_lease(state=state, expires_tick=expires)
 
     assert age(ended, View(an_authority(era=2)), at(60, era=2)) == ([], ended)
+
+
+def test_nobody_makes_a_claim_forgotten_with_an_id_that_reads_like_its_key(registrar: Registrar) -> None:
+    claim = registrar.claim("ann")
+    registrar.ask(claim)
+    registrar.end(registrar.grant("eve", "window"))
+    registrar.release(registrar.grant("eve", "window"), request_id=claim.request_key)
+
+    assert expect(Granted, registrar.ask(claim)).repeated

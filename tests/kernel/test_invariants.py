@@ -52,6 +52,7 @@ ENDED_LEASES = [
         pytest.param(state_of(a_lease(renewal_count=2, max_renewals=2, last_renewed_at_ns=1)), id="renewed"),
         pytest.param(state_of(a_lease(renewal_count=9, last_renewed_at_ns=1)), id="renewed without limit"),
         pytest.param(state_of(a_lease(issued_tick=None)), id="rearmed"),
+        pytest.param(state_of(a_lease(issued_tick=Tick(value=99))), id="a single tick"),
         pytest.param(state_of(a_lease(expires_tick=None)), id="unknown time"),
         pytest.param(state_of(ended(LeaseState.RELEASED), other(adopted_from="lease-1")), id="adopted"),
         pytest.param(state_of(other(adopted_from="pruned")), id="adopted from a lease that is gone"),
@@ -77,6 +78,10 @@ def test_a_sound_state_breaks_nothing(state: State) -> None:
             "lease lease-2 adopted lease-1 without a higher token",
         ),
         ([a_lease(token=TOKEN + 9)], f"token {TOKEN + 9} was granted, but the next would be {TOKEN + 9}"),
+        (
+            [a_lease(token=TOKEN + 10), other(resource="window")],
+            f"token {TOKEN + 10} was granted, but the next would be {TOKEN + 9}",
+        ),
         ([ended(LeaseState.REVOKED, terminated_at_ns=None)], "lease lease-1 is revoked, with end time None"),
         ([a_lease(terminated_at_ns=9)], "lease lease-1 is active, with end time 9"),
         (
@@ -99,6 +104,10 @@ def test_a_sound_state_breaks_nothing(state: State) -> None:
         (
             [a_lease(renewal_count=3, max_renewals=2, last_renewed_at_ns=1)],
             "lease lease-1 was renewed 3 times of 2",
+        ),
+        (
+            [a_lease(renewal_count=1, max_renewals=0, last_renewed_at_ns=1)],
+            "lease lease-1 was renewed 1 times of 0",
         ),
         ([a_lease(renewal_count=1)], "lease lease-1 was renewed 1 times, last None"),
         ([a_lease(last_renewed_at_ns=1)], "lease lease-1 was renewed 0 times, last 1"),
@@ -123,7 +132,8 @@ def test_leases_without_a_registrar_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"epoch": 0}, {"epoch": EPOCH_LIMIT}, {"counter": -1}, {"counter": 2**32}]
+    "fields",
+    [{"epoch": 0}, {"epoch": 0, "counter": 0}, {"epoch": EPOCH_LIMIT}, {"counter": -1}, {"counter": 2**32}],
 )
 def test_an_epoch_or_a_counter_out_of_range_is_reported(fields: dict[str, int]) -> None:
     authority = an_authority(**fields)
@@ -135,3 +145,12 @@ def test_an_epoch_or_a_counter_out_of_range_is_reported(fields: dict[str, int]) 
 
 def test_every_problem_is_reported_at_once() -> None:
     assert len(invariants(state_of(a_lease(ended_by="olga", end_reason="why"), other()))) == 3
+
+
+def test_a_lease_that_was_adopted_under_the_same_token_is_reported_as_that_too() -> None:
+    adopted = other(token=TOKEN, adopted_from="lease-1")
+
+    assert invariants(state_of(ended(LeaseState.RELEASED), adopted)) == [
+        f"token {TOKEN} belongs to lease-1 and lease-2",
+        "lease lease-2 adopted lease-1 without a higher token",
+    ]

@@ -184,21 +184,30 @@ def test_the_view_tells_created_leases_from_changed_ones() -> None:
 def test_a_store_that_is_asked_late_does_not_undo_what_events_have_changed() -> None:
     # The records below are what a store says that has not seen the events: the first lease still stands.
     view = loaded(a_lease(), keys=Keys(leases={"lease-1"}))
-    view.apply(released(request="r:1"))
-    view.apply(issued(lease_id="lease-2"))
+    view.apply(released())
+    view.apply(issued(lease_id="lease-2", request="r:1"))
 
     view.load(
         Keys(leases={"lease-1"}, resources={DOOR}, requests={"r:1"}, holders={ANN}, tenants={"default"}),
         Records(leases=[a_lease()], holders={ANN: 5}, tenants={"default": 9}),
     )
 
-    assert view.lease("lease-1") == evolve(a_lease(), released(request="r:1"))
+    assert view.lease("lease-1") == evolve(a_lease(), released())
     assert [lease.lease_id for lease in view.unended_on(*DOOR)] == ["lease-2"]
-    assert view.remembered("r:1") == released(request="r:1")
+    assert view.remembered("r:1") == issued(lease_id="lease-2", request="r:1")
     assert view.count_of_holder(*ANN) == 5
     assert view.count_of_tenant("default") == 9
     view.apply(released(lease_id="lease-2", token=TOKEN + 1))
     assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (4, 8)
+
+
+def test_a_release_whose_id_reads_like_the_key_of_a_claim_is_not_taken_for_it() -> None:
+    view = loaded(keys=Keys(leases={"lease-1"}, requests={"r:1"}))
+    view.apply(issued(request="r:1"))
+
+    view.apply(released(token=TOKEN + 1, request="r:1"))
+
+    assert view.remembered("r:1") == issued(request="r:1")
 
 
 def test_records_loaded_twice_count_once() -> None:

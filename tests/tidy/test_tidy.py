@@ -73,11 +73,7 @@ def test_the_kernel_imports_nothing_but_the_standard_library_and_msgspec() -> No
 
 
 def test_no_test_sleeps_to_let_something_happen() -> None:
-    sleeps = {
-        f"{where(path)}::{name}"
-        for path in modules(ROOT / "tests")
-        for name in sleepers(tree(path))
-    }
+    sleeps = {f"{where(path)}::{name}" for path in modules(ROOT / "tests") for name in sleepers(tree(path))}
     assert sleeps <= SLEEPS_ALLOWED.keys(), f"wait for a signal instead: {sorted(sleeps)}"
     assert sleeps >= SLEEPS_ALLOWED.keys(), "the allow-list names tests that no longer sleep"
 

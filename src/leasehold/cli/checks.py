@@ -93,7 +93,7 @@ def _permissions(path: Path) -> str:
             continue
         mode = stat.S_IMODE(file.stat().st_mode)
         if mode & 0o007:
-            raise Trouble(f"{file} is open to everybody ({mode:04o})", f"close it: chmod o= '{file}'")
+            raise Trouble(f"{file} is open to everybody ({mode:04o})", f"close it: chmod o= '{path}'*")
         if not os.access(file, os.R_OK | os.W_OK):
             raise Trouble(
                 f"{file} is not writable for this user ({mode:04o})", "let its owner or root change that"

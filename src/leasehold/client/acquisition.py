@@ -42,11 +42,3 @@ class AsyncAcquisition(Generic[_Target]):
 def awaitable(coroutine: Coroutine[Any, Any, _Target]) -> AsyncAcquisition[_Target]:
     """Offer a coroutine's result both ways."""
     return AsyncAcquisition(coroutine)
-
-
-_Lease = TypeVar("_Lease")
-
-
-def finished(lease: _Lease) -> _Lease:
-    """Offer what a blocking call has already returned: it can be entered as it is."""
-    return lease

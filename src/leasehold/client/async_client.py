@@ -153,11 +153,11 @@ class AsyncClient(AsyncHolding):
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
-            self._give_back(command)
+            self.give_back(command.lease_id, command.holder)
             raise
         if self._closed:
             # Closed by another thread or task, which may have looked for leases to release before this.
-            self._give_back(command)
+            self.give_back(command.lease_id, command.holder)
             raise ClientClosed("this client was closed while it acquired a lease, which was given back")
         return held
 
@@ -265,9 +265,8 @@ class AsyncClient(AsyncHolding):
         held = self._held.get(lease) if isinstance(lease, str) else lease
         if held is not None and held.belongs_elsewhere() is not None:
             return False  # It is the parent's, and stays the parent's.
-        if held is not None and held.holder == command.holder:
-            self.forget(held)
-        (outcome,) = answer_of(await self._send_surely(command), Released).outcomes
+        ours = [held] if held is not None and held.holder == command.holder else []
+        (outcome,) = answer_of(await self._release(command, ours), Released).outcomes
         if isinstance(outcome, Ended):
             return not outcome.already
         if held is not None and outcome.code is RefusalCode.LEASE_NOT_FOUND:
@@ -290,7 +289,7 @@ class AsyncClient(AsyncHolding):
             after = page[-1].lease.lease_id
 
     async def _release_batch(self, lease_ids: tuple[str, ...], holder: str, reason: ReleaseReason) -> int:
-        self._forget_all(lease_ids)
+        ours = [self._held[lease_id] for lease_id in lease_ids if lease_id in self._held]
         command = Release(
             tenant=self._tenant,
             lease_ids=lease_ids,
@@ -298,7 +297,7 @@ class AsyncClient(AsyncHolding):
             reason=reason,
             request_id=self._registrar.ids.new(),
         )
-        outcomes = answer_of(await self._send_surely(command), Released).outcomes
+        outcomes = answer_of(await self._release(command, ours), Released).outcomes
         return sum(isinstance(outcome, Ended) and not outcome.already for outcome in outcomes)
 
     async def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
@@ -330,9 +329,3 @@ class AsyncClient(AsyncHolding):
             if swept < most:
                 break  # That was all, or the rest is of a time that nobody knows.
         return count
-
-    def _forget_all(self, lease_ids: Iterable[str]) -> None:
-        for lease_id in lease_ids:
-            held = self._held.get(lease_id)
-            if held is not None:
-                self.forget(held)

@@ -130,11 +130,13 @@ class AsyncHeldLease:
         return lease
 
     async def __aenter__(self) -> Self:
-        self._body.enter()
         try:
+            self._body.enter()
             self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
-        except BaseException:
+        except BaseException as error:
             self._body.leave(None)
+            if not isinstance(error, LeaseholdError):
+                self._give_back()
             raise
         return self
 
@@ -143,6 +145,15 @@ class AsyncHeldLease:
     ) -> None:
         """Release, and raise LeaseLost if the body may have run without the lease."""
         del kind, trace
+        try:
+            await self._end_block(error)
+        except LeaseholdError:
+            raise
+        except BaseException:
+            self._give_back()
+            raise
+
+    async def _end_block(self, error: BaseException | None) -> None:
         interrupted = self._body.leave(error)
         if self.belongs_elsewhere() is not None:
             return
@@ -163,6 +174,11 @@ class AsyncHeldLease:
             raise lost.with_traceback(None) from error
         if not held_to_the_end:
             raise self._ended_unnoticed()
+
+    def _give_back(self) -> None:
+        """Release a lease whose holder was interrupted on the way into its block, or out of it."""
+        if self.kept is not None and self.belongs_elsewhere() is None:
+            self._client.give_back(self.lease_id, self.holder)
 
     def _ended_unnoticed(self) -> LeaseholdError:
         return LeaseLost(

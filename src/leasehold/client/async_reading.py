@@ -83,8 +83,8 @@ class AsyncReading:
         """Return a page of leases; `page.next` continues it as `after`.
 
         They come in the order of their ids, which for one client is the order of their grants, and nearly
-        so for several. Leases that are recorded as active but have expired are among them, with `expires_in` 0. Empty
-        `states` means any state.
+        so for several. Leases that are recorded as active but have expired are among them, with
+        `expires_in` 0. Empty `states` means any state.
         """
         query = page_query(
             self._tenant,

@@ -10,7 +10,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from leasehold.client.acquisition import finished
 from leasehold.client.inputs import (
     at_least_zero_ns,
     callback,
@@ -104,7 +103,7 @@ class Client(Holding):
             bound_to_boot=not survives_reboot,
             request_id=self._registrar.ids.new() if request_id is None else text("request_id", request_id),
         )
-        return finished(self._acquire(command, callback("on_lost", on_lost)))
+        return self._acquire(command, callback("on_lost", on_lost))
 
     def try_acquire(self, resource: str, **claim: Any) -> HeldLease | None:
         """Do as `acquire` does with the same arguments, but return None if somebody else holds it."""
@@ -152,11 +151,11 @@ class Client(Holding):
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
-            self._give_back(command)
+            self.give_back(command.lease_id, command.holder)
             raise
         if self._closed:
             # Closed by another thread or task, which may have looked for leases to release before this.
-            self._give_back(command)
+            self.give_back(command.lease_id, command.holder)
             raise ClientClosed("this client was closed while it acquired a lease, which was given back")
         return held
 
@@ -264,9 +263,8 @@ class Client(Holding):
         held = self._held.get(lease) if isinstance(lease, str) else lease
         if held is not None and held.belongs_elsewhere() is not None:
             return False  # It is the parent's, and stays the parent's.
-        if held is not None and held.holder == command.holder:
-            self.forget(held)
-        (outcome,) = answer_of(self._send_surely(command), Released).outcomes
+        ours = [held] if held is not None and held.holder == command.holder else []
+        (outcome,) = answer_of(self._release(command, ours), Released).outcomes
         if isinstance(outcome, Ended):
             return not outcome.already
         if held is not None and outcome.code is RefusalCode.LEASE_NOT_FOUND:
@@ -289,7 +287,7 @@ class Client(Holding):
             after = page[-1].lease.lease_id
 
     def _release_batch(self, lease_ids: tuple[str, ...], holder: str, reason: ReleaseReason) -> int:
-        self._forget_all(lease_ids)
+        ours = [self._held[lease_id] for lease_id in lease_ids if lease_id in self._held]
         command = Release(
             tenant=self._tenant,
             lease_ids=lease_ids,
@@ -297,7 +295,7 @@ class Client(Holding):
             reason=reason,
             request_id=self._registrar.ids.new(),
         )
-        outcomes = answer_of(self._send_surely(command), Released).outcomes
+        outcomes = answer_of(self._release(command, ours), Released).outcomes
         return sum(isinstance(outcome, Ended) and not outcome.already for outcome in outcomes)
 
     def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
@@ -329,9 +327,3 @@ class Client(Holding):
             if swept < most:
                 break  # That was all, or the rest is of a time that nobody knows.
         return count
-
-    def _forget_all(self, lease_ids: Iterable[str]) -> None:
-        for lease_id in lease_ids:
-            held = self._held.get(lease_id)
-            if held is not None:
-                self.forget(held)

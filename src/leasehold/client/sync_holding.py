@@ -18,7 +18,7 @@ from leasehold.engine.keeper import Keeper, Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreError
-from leasehold.kernel.commands import Acquire, Command, Release
+from leasehold.kernel.commands import Command, Release
 from leasehold.kernel.lease import ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
 
@@ -64,6 +64,21 @@ class Holding(Reading):
         if kept is not None:
             self._keeper.drop(kept)
 
+    def give_back(self, lease_id: str, holder: str) -> None:
+        """Release a lease, which may still be on its way to us, without waiting for it."""
+        held = self._held.get(lease_id)
+        if held is not None:
+            self.forget(held)
+        self._send_blindly(
+            Release(
+                tenant=self._tenant,
+                lease_ids=(lease_id,),
+                holder=holder,
+                reason=ReleaseReason.ABORTED,
+                request_id=self._registrar.ids.new(),
+            )
+        )
+
     def release_at_exit(self) -> None:
         """Release what is still held when the program ends without closing, so that others need not wait."""
         if self._closed:
@@ -79,21 +94,6 @@ class Holding(Reading):
         self._announcer.restart()
         self._held = {}
         self._calls = BlockingCalls(self._registrar)
-
-    def _give_back(self, command: Acquire) -> None:
-        """Release what a claim may have been granted, or is still to be, without waiting for it."""
-        held = self._held.get(command.lease_id)
-        if held is not None:
-            self.forget(held)
-        self._send_blindly(
-            Release(
-                tenant=command.tenant,
-                lease_ids=(command.lease_id,),
-                holder=command.holder,
-                reason=ReleaseReason.ABORTED,
-                request_id=self._registrar.ids.new(),
-            )
-        )
 
     def _releases_of_all(self) -> Iterator[Release]:
         """Forget all leases, and yield the commands that release them."""
@@ -122,13 +122,17 @@ class Holding(Reading):
             return outcome.with_facts(request_id=command.request_id)
         return outcome
 
-    def _send_surely(self, command: Command) -> Outcome:
-        """Run a command, and see to it that it is run even if the caller is interrupted while waiting."""
+    def _release(self, command: Release, ours: list[HeldLease]) -> Outcome:
+        """Release leases, of which we stop keeping ours, even if the caller is interrupted meanwhile."""
         try:
+            for held in ours:
+                self.forget(held)
             return self._send(command)
         except LeaseholdError:
             raise
         except BaseException:
+            for held in ours:
+                self.forget(held)
             self._send_blindly(command)
             raise
 

@@ -30,7 +30,7 @@ Outcome = Answer | Refusal | Exception
 _CONFLICTS_BEFORE_GIVING_UP = 100
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
+class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a batch is run under."""
 
     quotas: Quotas = Quotas()

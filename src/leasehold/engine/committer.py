@@ -14,6 +14,7 @@ to be run again, which their request ids make harmless.
 
 import logging
 import os
+import queue
 import threading
 import time
 import weakref
@@ -84,7 +85,8 @@ class Committer:
         self._waiting: deque[_Call] = deque()
         self._led = False
         self._closed = False
-        self._wake = threading.Event()
+        # Not an event: one that is set by a thread which Ctrl-C interrupts can stay locked for ever.
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def call(self, command: Command) -> Outcome:
@@ -217,47 +219,59 @@ class Committer:
             if self._thread is None:
                 thread = threading.Thread(
                     target=self._run_in_background,
-                    args=(self._wake,),
+                    args=(self._wakes,),
                     name="leasehold-committer",
                     daemon=True,
                 )
                 thread.start()
                 self._thread = thread  # Not before: Ctrl-C must not leave us with one that never started.
-        self._wake.set()
+        self._wakes.put(None)
 
-    def _run_in_background(self, wake: threading.Event) -> None:
+    def _run_in_background(self, wakes: "queue.SimpleQueue[None]") -> None:
         while True:
-            wake.wait()
-            wake.clear()
-            if self._closed:
-                return
+            wakes.get()
+            while not wakes.empty():
+                wakes.get()
             try:
                 self._lead(None, blocking=True)
             except Exception:
                 _logger.exception("the background committer hit a defect and goes on")
+            if self._closed:
+                return
 
     def close(self) -> bool:
-        """Refuse new commands, answer those never taken on board, and say whether the store is left alone.
+        """Refuse new commands, answer callers never taken on board, and say whether the store is left alone.
 
-        It is not while the background thread waits for a writer that does not go on.
+        It is not while the background thread waits for a writer that does not go on. What was submitted is
+        still run if its turn comes in time: it may be what gives back a lease that an interrupted caller
+        was granted, or is just being granted.
         """
         with self._lock:
             self._closed = True
-            left, self._waiting = list(self._waiting), deque()
             thread = self._thread
-        for call in left:
-            call.resolve(ClientClosed("this client was closed before the command was run"))
-        self._wake.set()
-        if thread is None or thread is threading.current_thread():
-            return True
-        thread.join(self._timeout)
-        return not thread.is_alive()
+            blocked = [call for call in self._waiting if call.gate is not None]
+            self._waiting = deque(call for call in self._waiting if call.gate is None)
+        _answer_closed(blocked)
+        self._wakes.put(None)
+        left_alone = thread is None or thread is threading.current_thread()
+        if thread is not None and not left_alone:
+            thread.join(self._timeout)
+            left_alone = not thread.is_alive()
+        with self._lock:
+            submitted, self._waiting = list(self._waiting), deque()
+        _answer_closed(submitted)
+        return left_alone
 
     def after_fork_in_child(self) -> None:
         """Start anew: the parent's threads, and the callers they answered, do not exist here."""
         closed = self._closed
         self._reset()
         self._closed = closed
+
+
+def _answer_closed(calls: list[_Call]) -> None:
+    for call in calls:
+        call.resolve(ClientClosed("this client was closed before the command was run"))
 
 
 _committers: weakref.WeakSet[Committer] = weakref.WeakSet()

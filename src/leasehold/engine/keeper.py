@@ -98,7 +98,9 @@ class Keeper:
 
     def restart(self) -> None:
         """Start with nothing to keep: at first, and in a forked child, which holds none of the leases."""
-        self._changed = threading.Condition()
+        # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._plans: list[_Plan] = []
         self._order = itertools.count()
         self._plans_maximum = _PLANS_ALWAYS_KEPT
@@ -108,7 +110,7 @@ class Keeper:
 
     def keep(self, kept: Kept) -> None:
         """Begin to renew a lease."""
-        with self._changed:
+        with self._lock:
             self._plan_renewal(kept)
             if self._thread is None and self._threaded:
                 thread = threading.Thread(target=self._run, name="leasehold-keeper", daemon=True)
@@ -121,7 +123,7 @@ class Keeper:
 
     def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
         """Take in a renewal, whoever asked for it."""
-        with self._changed:
+        with self._lock:
             kept.in_flight = False
             if kept.loss is not None or kept.dropped:
                 return
@@ -132,7 +134,7 @@ class Keeper:
 
     def lose(self, kept: Kept, loss: LeaseholdError) -> None:
         """Report a lease as lost, once."""
-        with self._changed:
+        with self._lock:
             if kept.loss is not None or kept.dropped:
                 return
             kept.loss = loss
@@ -143,7 +145,7 @@ class Keeper:
 
     def close(self) -> None:
         """Stop renewing altogether."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             self._changed.notify()
             thread = self._thread
@@ -174,7 +176,7 @@ class Keeper:
 
     def _run(self) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 while not self._closed and (delay_ns := self._delay_to_next_ns()) > 0:
                     self._wakes_at_ns = self._clock.tick_ns() + delay_ns
                     self._changed.wait(delay_ns / NANOSECONDS_PER_SECOND)
@@ -184,7 +186,7 @@ class Keeper:
 
     def step(self) -> None:
         """Do what is due at this moment: report what was lost, and send renewals."""
-        with self._changed:
+        with self._lock:
             overdue, due = self._take_due()
         for kept in overdue:
             self.lose(kept, window_closed(kept.lease))
@@ -249,7 +251,7 @@ class Keeper:
 
     def _try_again(self, kept: Kept, *, lasting: bool) -> None:
         """Come back soon after a passing trouble; after a lasting refusal only when the window closes."""
-        with self._changed:
+        with self._lock:
             kept.in_flight = False
             kept.renewing = kept.renewing and not lasting
             self._plan(kept, kept.lease.ttl_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL))

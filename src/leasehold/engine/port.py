@@ -28,14 +28,14 @@ class Conflict(Exception):
     """What a transaction read has changed before it could commit. Decide again."""
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the ledger ends: the position and the hash of its last entry."""
 
     position: int = 0
     hash: bytes = GENESIS_HASH
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one transaction commits: events, and the records as they are after them."""
 
     entries: list[Entry]

@@ -14,6 +14,7 @@ from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Committer
 from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
 from leasehold.errors import InvalidInput, error_of
+from leasehold.kernel.aging import age
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import now_of
 from leasehold.kernel.chain import Entry
@@ -112,10 +113,18 @@ def _check_limit(limit: int) -> None:
 
 
 def _status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
-    if snapshot.authority is None:
+    """Say how a lease stands by what time has done to it, whether anybody has recorded that or not."""
+    authority = snapshot.authority
+    if authority is None or lease.is_terminal:
         return LeaseStatus(lease=lease, expires_in=0.0)
-    now = now_of(snapshot.authority, snapshot.reading())
-    return LeaseStatus(lease=lease, expires_in=lease.ticks_remaining(now.tick) / NANOSECONDS_PER_SECOND)
+    now = now_of(authority, snapshot.reading())
+    left = lease.ticks_remaining(now.tick)
+    expires = lease.expires_tick
+    if expires is not None and expires.era < authority.era:
+        eras = snapshot.read(Keys(eras=set(range(expires.era, authority.era)))).eras
+        _, lease_now = age(lease, now, authority, eras)
+        left = lease_now.ticks_remaining(now.tick)
+    return LeaseStatus(lease=lease, expires_in=left / NANOSECONDS_PER_SECOND)
 
 
 def answer_of(outcome: Outcome, kind: type[_AnswerType]) -> _AnswerType:

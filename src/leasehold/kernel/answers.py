@@ -6,7 +6,7 @@ from leasehold.kernel.lease import Lease
 from leasehold.kernel.refusals import Refusal
 
 
-class Granted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Granted(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """The claim stands, for `expires_in_ns` from the moment of this answer."""
 
     lease: Lease
@@ -17,33 +17,33 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The lease of the first time has ended since, so it must not be used."""
 
 
-class Renewal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Renewal(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """One lease that has more time now."""
 
     lease: Lease
     expires_in_ns: int
 
 
-class Renewed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Renewed(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """What became of each lease of a renewal, in the order asked; one refusal does not touch the others."""
 
     outcomes: tuple[Renewal | Refusal, ...]
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Ended(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """The lease is over. `already`: it was before this command came, which therefore changed nothing."""
 
     lease: Lease
     already: bool = False
 
 
-class Released(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Released(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """What became of each lease of a release, in the order asked."""
 
     outcomes: tuple[Ended | Refusal, ...]
 
 
-class Swept(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class Swept(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """The leases whose end was recorded just now."""
 
     leases: tuple[Lease, ...]

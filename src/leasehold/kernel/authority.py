@@ -34,7 +34,7 @@ A backup does not know how many reboots came after it was taken; each of them ra
 """
 
 
-class ClockReading(msgspec.Struct, frozen=True, kw_only=True):
+class ClockReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a store reads inside a transaction: its clock, and which clock and which file that is."""
 
     tick_value: int
@@ -46,7 +46,7 @@ class ClockReading(msgspec.Struct, frozen=True, kw_only=True):
     """Durations are nanoseconds everywhere, so the authority clock has to count them."""
 
 
-class Era(msgspec.Struct, frozen=True, kw_only=True):
+class Era(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An ended era: the clock it ran on, and the first and last tick the registrar saw of it."""
 
     number: int
@@ -56,7 +56,7 @@ class Era(msgspec.Struct, frozen=True, kw_only=True):
     rate: int
 
 
-class Authority(msgspec.Struct, frozen=True, kw_only=True):
+class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The registrar's own record: where tokens, time and the ledger stand."""
 
     epoch: int

@@ -17,7 +17,7 @@ GENESIS_HASH = bytes(32)
 _DOMAIN = b"leasehold ledger entry 1"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event in its place in the ledger."""
 
     position: int

@@ -12,7 +12,7 @@ from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What follows from a command: events to commit, and the answer to give once they are committed."""
 
     events: list[LeaseEvent]

@@ -21,7 +21,7 @@ REBOOT = "reboot"
 """The reason given when a lease ends because its holder cannot have survived a restart."""
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
+class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag_field="type"):
     tick: Tick
     at_ns: int
     """Wall time, for people and audit only."""
@@ -131,6 +131,9 @@ class EpochRaised(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, ta
 LeaseEvent = LeaseIssued | LeaseRenewed | LeaseReleased | LeaseExpired | LeaseRevoked | LeaseRearmed
 StoreEvent = StoreOpened | EpochRaised
 Event = LeaseEvent | StoreEvent
+
+Remembered = LeaseIssued | LeaseRenewed
+"""Events whose `request` is the key that a retry is looked up by; an id elsewhere may read like one."""
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)

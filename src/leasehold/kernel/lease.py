@@ -74,7 +74,7 @@ class ReleaseReason(_Word):
     TRANSFERRED = "transferred"
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A granted claim, with everything the ledger says about it.
 
     `resource` is what other vocabularies call a work id, file path, workflow id or camera uuid; `holder`

@@ -22,7 +22,7 @@ TTL_MAXIMUM_NS = 30 * 24 * 3600 * 1_000_000_000
 RENEWALS_MAXIMUM = 2**31 - 1
 
 
-class Quotas(msgspec.Struct, frozen=True, kw_only=True):
+class Quotas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many live leases one holder, and one tenant, may have. None: no limit."""
 
     leases_per_holder: int | None = None

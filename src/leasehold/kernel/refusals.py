@@ -43,7 +43,7 @@ _LOSSES = frozenset(
 )
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag=True):
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag=True):
     """A no, with what the caller needs to know to do better. Facts that do not apply are None."""
 
     code: RefusalCode

@@ -11,7 +11,7 @@ import msgspec
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
-class Tick(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Tick(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """One reading of an authority clock: `value` units of 1/`rate` second, in one `era` of that clock."""
 
     value: int
@@ -33,7 +33,7 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Tick(value=self.value + duration, era=self.era, rate=self.rate)
 
 
-class Now(msgspec.Struct, frozen=True, kw_only=True):
+class Now(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The moment a decision is taken: the authority's tick, and wall time for people and audit only."""
 
     tick: Tick

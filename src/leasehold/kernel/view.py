@@ -14,7 +14,7 @@ import msgspec
 
 from leasehold.kernel.authority import Authority, Era, evolve_authority
 from leasehold.kernel.commands import Acquire, Command, Renew, Revoke
-from leasehold.kernel.events import EpochRaised, Event, StoreOpened
+from leasehold.kernel.events import EpochRaised, Event, Remembered, StoreOpened
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
@@ -25,7 +25,7 @@ HolderKey = tuple[str, str]
 """Tenant and holder."""
 
 
-class Keys(msgspec.Struct, kw_only=True):
+class Keys(msgspec.Struct, kw_only=True, gc=False):
     """Names of records: what to read before deciding."""
 
     leases: set[str] = msgspec.field(default_factory=set)
@@ -37,7 +37,7 @@ class Keys(msgspec.Struct, kw_only=True):
     eras: set[int] = msgspec.field(default_factory=set)
 
 
-class Records(msgspec.Struct, kw_only=True):
+class Records(msgspec.Struct, kw_only=True, gc=False):
     """What a store found for `Keys`. A name that was asked for and is not here has no record."""
 
     leases: list[Lease] = msgspec.field(default_factory=list)
@@ -192,7 +192,7 @@ class View:
                 self.created[lease_id] = None
             if self._counting:
                 self._recount(before, after)
-        if event.request is not None:
+        if isinstance(event, Remembered) and event.request is not None:
             self._requests[event.request] = event
 
     def _apply_to_store(self, event: StoreOpened | EpochRaised) -> None:

@@ -4,16 +4,18 @@ Everything the port promises holds between the threads of a process, except dura
 with the process.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery, WouldBlock
-from leasehold.errors import ClientClosed, StoreRejected
+from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery
+from leasehold.engine.turn import Turn
+from leasehold.errors import ClientClosed, StoreRejected, StoreUnusable
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import Event
+from leasehold.kernel.events import Event, Remembered
 from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import Keys, Records
@@ -25,8 +27,11 @@ class MemoryStore:
     def __init__(self, clock: Clock | None = None, identity: str = "memory:1") -> None:
         self.clock = clock or SystemClock()
         self.identity = identity
-        self._turn = threading.Lock()
-        self._grown = threading.Condition()
+        self._process_id = os.getpid()
+        self._turn = Turn()
+        # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
+        self._moment = threading.Lock()
+        self._grown = threading.Condition(self._moment)
         self._tables = MemoryTables()
         self._closed = False
 
@@ -39,16 +44,16 @@ class MemoryStore:
     def write(self, *, blocking: bool = True, durable: bool = False) -> Iterator["MemoryTransaction"]:
         """Open a transaction; leaving the block without a commit changes nothing."""
         del durable  # Nothing here outlives the process, whatever one asks for.
-        if not self._turn.acquire(blocking=blocking):
-            raise WouldBlock
+        self._ensure_open()
+        self._turn.begin(blocking=blocking)
         try:
             self._ensure_open()
             yield MemoryTransaction(self._tables, self.reading, self._commit)
         finally:
-            self._turn.release()
+            self._turn.end()
 
     def _commit(self, batch: Batch) -> None:
-        with self._grown:
+        with self._moment:
             if self._tables.readers:
                 # Whoever looks at the present tables goes on seeing them; we leave them behind.
                 self._tables = self._tables.copy()
@@ -58,14 +63,15 @@ class MemoryStore:
     @contextmanager
     def snapshot(self) -> Iterator["MemorySnapshot"]:
         """Open a consistent read that no writer has to wait for: it costs the next commit a copy."""
-        with self._grown:
+        self._ensure_open()
+        with self._moment:
             self._ensure_open()
             tables = self._tables
             tables.readers += 1
         try:
             yield MemorySnapshot(tables, self.reading)
         finally:
-            with self._grown:
+            with self._moment:
                 tables.readers -= 1
 
     def reading(self) -> ClockReading:
@@ -79,7 +85,8 @@ class MemoryStore:
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
-        with self._grown:
+        self._ensure_open()
+        with self._moment:
             self._grown.wait_for(lambda: self._closed or len(self._tables.entries) > position, timeout)
             self._ensure_open()
             return len(self._tables.entries) > position
@@ -90,13 +97,20 @@ class MemoryStore:
 
     def close(self) -> None:
         """Refuse any further use; the memory goes when the last reference does. Closing twice is fine."""
-        with self._grown:
+        if self._process_id != os.getpid():
+            return
+        with self._moment:
             self._closed = True
             self._grown.notify_all()
 
     def _ensure_open(self) -> None:
         if self._closed:
             raise ClientClosed("this store was closed; connect again")
+        if self._process_id != os.getpid():
+            raise StoreUnusable(
+                f"this store is in the memory of process {self._process_id}, which this one was forked from; "
+                "to share leases between processes, use a store in a file"
+            )
 
 
 class MemoryTables:
@@ -126,13 +140,21 @@ class MemoryTables:
     def take_in(self, batch: Batch) -> None:
         """Take a whole batch in; raise StoreRejected, and change nothing, if it cannot be."""
         self._refuse_impossible(batch)
-        self.entries.extend(batch.entries)
+        try:
+            self._take_in(batch)
+        except BaseException:
+            self._take_in(batch)  # Interrupted half-way: then whole, because it cannot be nothing any more.
+            raise
+
+    def _take_in(self, batch: Batch) -> None:
+        """Take a batch in that is possible; doing so twice gives the same."""
+        self.entries[batch.entries[0].position - 1 :] = batch.entries
         for lease in (*batch.changed, *batch.created):
             self._put(lease)
         for era in batch.ended_eras:
             self.eras[era.number] = era
         for entry in batch.entries:
-            if entry.event.request is not None:
+            if isinstance(entry.event, Remembered) and entry.event.request is not None:
                 self.requests[entry.event.request] = entry.event
         self.authority = batch.authority
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
@@ -129,8 +130,10 @@ class Other:
 
     def join(self) -> int:
         """Wait until it ends; return its exit code."""
-        self.process.join(PATIENCE_SECONDS)
-        assert self.process.exitcode is not None, "the other process does not end"
+        end = time.monotonic() + PATIENCE_SECONDS
+        while self.process.exitcode is None:
+            assert time.monotonic() < end, "the other process does not end"
+            self.process.join(0.02)  # What it waits for, a child of the process may keep open.
         return self.process.exitcode
 
     def kill(self) -> None:

@@ -5,13 +5,14 @@ import shutil
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import apsw
 import pytest
 
 from leasehold import StoreUnusable, connect
 from leasehold.stores.sqlite import SqliteStore, files
-from leasehold.stores.sqlite.connection import refuse_affected_library
+from leasehold.stores.sqlite.connection import _refuse_foreign, refuse_affected_library
 from leasehold.stores.sqlite.migrations import all_migrations
 from tests.stores.sqlite.support import (
     Other,
@@ -109,6 +110,39 @@ def test_a_file_that_is_not_ours_is_refused_and_not_touched(
     assert str(path) in str(refusal.value)
     assert refusal.value.path == str(path)
     assert contents_of(tmp_path) == before
+
+
+def test_a_store_that_is_made_while_one_looks_at_it_is_not_taken_for_another_programs(tmp_path: Path) -> None:
+    path = tmp_path / "leases.db"
+    path.touch()
+    with closing(apsw.Connection(str(path))) as connection:
+        maker = MadeMeanwhile(connection, path)
+        _refuse_foreign(maker, path)  # type: ignore[arg-type]
+        assert maker.made
+
+
+class MadeMeanwhile:
+    """A connection to an empty file that somebody else makes a store of right after the first look."""
+
+    def __init__(self, connection: apsw.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self.made = False
+
+    def _make(self) -> None:
+        if not self.made:
+            self.made = True
+            open_store(self._path).close()
+
+    def execute(self, statement: str) -> SimpleNamespace:
+        answer = SimpleNamespace(get=self._connection.execute(statement).get)
+        self._make()
+        return answer
+
+    def pragma(self, name: str) -> object:
+        value = self._connection.pragma(name)
+        self._make()
+        return value
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:

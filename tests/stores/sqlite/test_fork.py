@@ -11,6 +11,7 @@ import pytest
 
 from leasehold import StoreUnusable, WrongProcess
 from leasehold.stores.sqlite import store as store_module
+from leasehold.stores.sqlite.write_queue import turn
 from tests.stores.sqlite.support import Other, Pipe, client_of, open_store, others, problems_of, tokens_of
 from tests.stores.sqlite.test_locks import posix_locks_on
 
@@ -264,6 +265,31 @@ def fork_in_the_queue(pipe: Pipe, path: Path) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert len(tokens) == 1
         pipe.send("parent")
+
+
+def test_a_child_does_not_keep_the_turn_of_a_parent_that_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "leases.db"
+    with others(Other(fork_and_take_the_turn, path)) as (parent,):
+        child: int = parent.hear()
+        assert parent.hear() == "inside"
+        parent.kill()
+        try:
+            with turn(path, patience_seconds=5):
+                assert path.exists()
+        finally:
+            os.kill(child, 9)
+
+
+def fork_and_take_the_turn(pipe: Pipe, path: Path) -> None:
+    store = open_store(path)
+    with store.write():
+        pass  # so that there is a place in the queue to be inherited
+    if os.fork() == 0:
+        pipe.send(os.getpid())
+        threading.Event().wait()
+    with store.write():
+        pipe.send("inside")
+        threading.Event().wait()
 
 
 def waits_for_a_lock(process_id: int) -> bool:

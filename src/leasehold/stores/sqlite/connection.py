@@ -23,7 +23,7 @@ _FIRST_SOUND = (3, 51, 3)
 _FOREIGN_LOCK_PATIENCE_MS = 5_000
 """How long to wait for a program that does not queue like we do, such as a SQL shell."""
 
-_CHECKPOINT_PAGES = 8_000
+_CHECKPOINT_PAGES = 2_000
 """How far the log may grow (times the page size) before a commit moves it into the file."""
 
 DURABILITIES = {"full": "FULL", "fast": "NORMAL"}
@@ -76,6 +76,8 @@ def refuse_foreign_file(path: Path) -> None:
 
 
 def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
+    has_tables = connection.execute("SELECT count(*) FROM sqlite_schema").get > 0
+    # Asked after the tables: whoever is making a store right now marks it and fills it in one commit.
     mark = connection.pragma("application_id")
     if mark == APPLICATION_ID:
         return
@@ -83,5 +85,5 @@ def _refuse_foreign(connection: apsw.Connection, path: Path) -> None:
         raise StoreUnusable(
             f"{path} is a backup of a store; put it in place with `leasehold restore`", path=str(path)
         )
-    if connection.execute("SELECT count(*) FROM sqlite_schema").get:
+    if has_tables:
         raise StoreUnusable(f"{path} is a SQLite file of another program; name another file", path=str(path))

@@ -17,6 +17,7 @@ import apsw
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import WouldBlock
+from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, InvalidInput
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.connection import DURABILITIES
@@ -68,11 +69,13 @@ class SqliteStore:
         return f"sqlite:///{self.path}"
 
     def _renew_locks(self) -> None:
-        self._turn = threading.Lock()
+        self._turn = Turn()
         """Held by the thread that writes or waits for its turn to; it alone touches the queue."""
         self._opening = threading.Lock()
         """Held to open the file, to give it up, and during a fork."""
-        self._grown = threading.Condition()
+        # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
+        self._moment = threading.Lock()
+        self._grown = threading.Condition(self._moment)
         self._watchers = 0
 
     def _open_file(self) -> OpenFile:
@@ -96,17 +99,16 @@ class SqliteStore:
     @contextmanager
     def write(self, *, blocking: bool = True, durable: bool = False) -> Iterator[SqliteTransaction]:
         """Open a transaction; leaving the block without a commit changes nothing."""
-        if not self._turn.acquire(blocking=blocking):
-            raise WouldBlock
+        self._turn.begin(blocking=blocking)
         try:
             while not (yield from self._write_once(blocking=blocking, durable=durable)):
                 pass
         finally:
-            self._turn.release()
+            self._turn.end()
             if self._closed:
                 self._close_queue()
         if self._watchers:
-            with self._grown:
+            with self._moment:
                 self._grown.notify_all()
 
     def _write_once(self, *, blocking: bool, durable: bool) -> Generator[SqliteTransaction, None, bool]:
@@ -133,8 +135,8 @@ class SqliteStore:
         try:
             if strengthen:
                 connection.pragma("synchronous", DURABILITIES["full"])
-            connection.execute("BEGIN IMMEDIATE")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield SqliteTransaction(connection, opened.read_clock)
             finally:
                 if connection.in_transaction:
@@ -181,7 +183,7 @@ class SqliteStore:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            with self._grown:
+            with self._moment:
                 self._watchers += 1
                 self._grown.wait(min(left, _POLL_SECONDS))
                 self._watchers -= 1
@@ -201,13 +203,16 @@ class SqliteStore:
 
     def _close_queue(self) -> None:
         """Close the queue of a closed store, or leave that to the thread that stands in it."""
-        if self._turn.acquire(blocking=False):
-            try:
-                if self._queue is not None:
-                    self._queue.close()
-                    self._queue = None
-            finally:
-                self._turn.release()
+        try:
+            self._turn.begin(blocking=False)
+        except WouldBlock:
+            return
+        try:
+            if self._queue is not None:
+                self._queue.close()
+                self._queue = None
+        finally:
+            self._turn.end()
 
     def before_fork(self) -> None:
         """Have nothing open at the moment of a fork, and let nobody open anything until it is over."""

@@ -20,6 +20,7 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from leasehold.engine.port import WouldBlock
@@ -45,24 +46,23 @@ class WriteQueue:
                 raise
         except OSError as error:
             raise system_error(error, str(path)) from error
+        self.leave = partial(fcntl.flock, self._writer, fcntl.LOCK_UN)
+        """Let the next writer in. Not a method of ours: Ctrl-C could come before its first line."""
 
     def enter(self, *, blocking: bool) -> None:
         """Take the writer's lock; raise WouldBlock instead of waiting if not `blocking`."""
         operation = fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB
         try:
             fcntl.flock(self._turnstile, operation)
-        except BlockingIOError:
-            raise WouldBlock from None
-        try:
             fcntl.flock(self._writer, operation)
-        except BlockingIOError:
-            raise WouldBlock from None
-        finally:
             fcntl.flock(self._turnstile, fcntl.LOCK_UN)
-
-    def leave(self) -> None:
-        """Let the next writer in."""
-        fcntl.flock(self._writer, fcntl.LOCK_UN)
+        except BaseException as error:
+            # Also Ctrl-C, which may come when a lock has just been taken.
+            fcntl.flock(self._writer, fcntl.LOCK_UN)
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+            if isinstance(error, BlockingIOError):
+                raise WouldBlock from None
+            raise
 
     def close(self) -> None:
         """Close both lock files, which frees what this process holds of them."""

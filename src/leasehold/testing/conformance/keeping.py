@@ -176,7 +176,7 @@ class Keeping(Opening):
             assert found == {"id:ключ": made.entries[0].event}
 
     def test_the_last_of_several_events_of_one_request_is_remembered(self, tmp_path: Path) -> None:
-        events = [released(lease(name, resource=name), request="r") for name in ("a", "b")]
+        events = [renewed(lease(name, resource=name), request="r") for name in ("a", "b")]
         first = batch(EMPTY, *events)
         later = renewed(lease("c"), request="r")
         with self.opened(tmp_path) as store:
@@ -184,6 +184,14 @@ class Keeping(Opening):
             assert read(store, requests={"r"}).requests == {"r": events[-1]}
             commit(store, batch(head_of(first), later))
             assert read(store, requests={"r"}).requests == {"r": later}
+
+    def test_the_id_of_a_release_is_not_taken_for_the_key_of_a_claim(self, tmp_path: Path) -> None:
+        first = batch(EMPTY, renewed(lease("a"), request="r"))
+        second = batch(head_of(first), released(lease("a"), request="r"), released(lease("b"), request="s"))
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            commit(store, second)
+            assert read(store, requests={"r", "s"}).requests == {"r": first.entries[0].event}
 
     def _assert_reads_back(self, folder: Path, one: Lease) -> None:
         with self.opened(folder) as store:

@@ -6,6 +6,7 @@ from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
 from leasehold.kernel.lease import Mode, ReleaseReason
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.testing.simulator.client import SimulatedClient
+from leasehold.testing.simulator.witness import ADOPTED
 
 
 class Behaviour:
@@ -44,7 +45,7 @@ class Behaviour:
         client, stage = self._client, self._stage
         client.die()
         if not self._stable:
-            client.holder = stage.new_name("holder")
+            client.holder = stage.new_name("newcomer")
         client.later(stage.up_to(2 * stage.plan.ttl_ns), self._come_back)
 
     def die_with_machine(self) -> None:
@@ -87,9 +88,7 @@ class Behaviour:
             case "release all":
                 client.release(tuple(held), ReleaseReason.VOLUNTARY)
             case "adopt":
-                resource = client.held[lease_id].lease.resource
-                client.forget(lease_id)
-                self.acquire(resource, adopt=True)
+                self.acquire(client.held[lease_id].lease.resource, adopt=True)
 
     def _act(self, lease_id: str) -> None:
         """Check the lease, and act; the act may take its time between the two."""
@@ -102,14 +101,18 @@ class Behaviour:
         self._stage.after(delay_ns, lambda: self._client.beliefs.act(belief))
 
     def acquire(self, resource: str | None = None, *, adopt: bool = False) -> None:
-        """Ask for a resource."""
+        """Ask for a resource. Who adopts stops trusting its own old lease before it asks."""
         client, stage = self._client, self._stage
         random, ttl_ns = stage.random, stage.plan.ttl_ns
+        resource = resource or random.choice(stage.plan.resources)
+        for lease_id, belief in list(client.held.items()):
+            if adopt and belief.lease.resource == resource:
+                client.forget(lease_id)
         command = Acquire(
             tenant=client.tenant,
             request_id=stage.new_name("acquire"),
             lease_id=stage.new_name("lease"),
-            resource=resource or random.choice(stage.plan.resources),
+            resource=resource,
             holder=client.holder,
             ttl_ns=random.choice((ttl_ns // 2, ttl_ns, ttl_ns, 3 * ttl_ns)),
             mode=Mode.SHARED if random.random() < 0.3 else Mode.EXCLUSIVE,
@@ -148,10 +151,7 @@ class Behaviour:
         request_id = stage.new_name("meddle")
         match stage.random.randrange(7):
             case 0:
-                command = Release(
-                    tenant=client.tenant, lease_ids=(lease_id,), holder="stranger", request_id=request_id
-                )
-                client.ask(command, _ignore)
+                client.ask(self._odd_release(lease_id, request_id), _ignore)
             case 1:
                 renew = Renew(
                     tenant=client.tenant, lease_ids=tuple(known), holder="stranger", request_id=request_id
@@ -173,6 +173,13 @@ class Behaviour:
             case _:
                 self._release_by_name()
 
+    def _odd_release(self, lease_id: str, request_id: str) -> Release:
+        """Give back what is another's: another holder's, or that of a namesake in another tenant."""
+        client = self._client
+        foreign = client.witness.truth.leases[lease_id].key[0] != client.tenant
+        holder = client.holder if foreign else "stranger"
+        return Release(tenant=client.tenant, lease_ids=(lease_id,), holder=holder, request_id=request_id)
+
     def _odd_claim(self, lease_id: str, request_id: str) -> Acquire:
         """Ask for a lease id that is taken, or for no time at all."""
         ttl_ns = self._stage.random.choice((0, self._stage.plan.ttl_ns))
@@ -189,16 +196,16 @@ class Behaviour:
     def _release_by_name(self) -> None:
         """Give back whatever goes under this name, as one who has just come back might."""
         client = self._client
-        mine = tuple(
-            lease.lease_id
+        mine = [
+            lease
             for lease in client.witness.truth.standing.values()
             if lease.holder == client.holder and lease.key[0] == client.tenant
-        )
-        for lease_id in mine:
-            if not client.holds(lease_id):
-                client.witness.excuses.setdefault(lease_id, ("adopted", None))
+        ]
+        for lease in mine:
+            if not client.holds(lease.lease_id):
+                client.witness.excuses.setdefault(lease.token, (ADOPTED, None))
         if mine:
-            client.release(mine, ReleaseReason.ABORTED)
+            client.release(tuple(lease.lease_id for lease in mine), ReleaseReason.ABORTED)
 
 
 def _ignore(outcome: Outcome, sent_ns: int) -> None:

@@ -13,7 +13,7 @@ has the higher one, and a resource that has seen it refuses the older.
 from typing import TYPE_CHECKING
 
 from leasehold.engine.keeper import Kept
-from leasehold.kernel.lease import Lease, Mode
+from leasehold.kernel.lease import Lease, Mode, Token
 from leasehold.kernel.view import ResourceKey
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.witness import Witness
@@ -48,21 +48,20 @@ class Resource:
     """Something out there that checks tokens: it never takes a lower one after a higher one."""
 
     def __init__(self) -> None:
-        self._highest = (0, "")
-        self._highest_exclusive = (0, "")
+        self._highest = 0
+        self._highest_exclusive = 0
 
-    def act(self, lease: Lease) -> str | None:
-        """Take an act, or return the lease whose higher token stands against it.
+    def act(self, lease: Lease) -> Token | None:
+        """Take an act, or return the higher token that stands against it.
 
         Sharers do not exclude each other, so their tokens count only against exclusive holders.
         """
         rival = self._highest if lease.mode is Mode.EXCLUSIVE else self._highest_exclusive
-        if lease.token < rival[0]:
-            return rival[1]
-        mine = (lease.token, lease.lease_id)
-        self._highest = max(self._highest, mine)
+        if lease.token < rival:
+            return rival
+        self._highest = max(self._highest, lease.token)
         if lease.mode is Mode.EXCLUSIVE:
-            self._highest_exclusive = max(self._highest_exclusive, mine)
+            self._highest_exclusive = max(self._highest_exclusive, lease.token)
         return None
 
 
@@ -94,7 +93,7 @@ class Beliefs:
                 self._excuse(belief.lease, other.lease)
 
     def _excuse(self, one: Lease, other: Lease) -> None:
-        excuse = self._witness.excuse_of(one.lease_id) or self._witness.excuse_of(other.lease_id)
+        excuse = self._witness.excuse_of(one.token) or self._witness.excuse_of(other.token)
         if excuse is None:
             self._stage.violate(
                 "{} trusts {} and {} trusts {} at once",
@@ -104,8 +103,6 @@ class Beliefs:
                 other.lease_id,
             )
         self._stage.tally.note(f"two trusted at once: {excuse}")
-        if one.token == other.token:
-            self._stage.violate("{} and {} have the same token", one.lease_id, other.lease_id)
 
     def act(self, belief: Belief) -> None:
         """Let an act arrive at its resource, which its holder decided on while it trusted its lease."""
@@ -118,7 +115,7 @@ class Beliefs:
             note("act accepted" if trusted else "stale act accepted")
         elif not trusted:
             note("stale act refused")
-        elif not (self._witness.excuses.get(lease.lease_id) or self._witness.is_forgotten(rival)):
+        elif not (lease.token in self._witness.excuses or self._witness.is_forgotten(rival)):
             self._stage.violate("{} was trusted, and refused because of {}", lease.lease_id, rival)
 
 
@@ -127,4 +124,4 @@ def _key_of(lease: Lease) -> ResourceKey:
 
 
 def _conflict(one: Lease, other: Lease) -> bool:
-    return one.lease_id != other.lease_id and one.mode.conflicts_with(other.mode)
+    return (one.token, one.lease_id) != (other.token, other.lease_id) and one.mode.conflicts_with(other.mode)

@@ -14,6 +14,12 @@ from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.store import SimulatedStore
 from leasehold.testing.simulator.witness import Witness
 
+_REBOOTS_MAXIMUM = 1_000
+"""How often the epoch may rise by one after a copy was taken, such that the copy still goes beyond all that.
+
+Said here once more, because what is tested cannot be its own measure.
+"""
+
 
 class Disasters:
     """Everything that strikes all engines at once."""
@@ -111,13 +117,14 @@ class Disasters:
     def _swap(self) -> bool:
         """Put a plain copy of the file in its place, which the store notices by itself.
 
-        Not so old a copy that its next epoch was begun already. Of two copies of one moment, put in place one
-        after the other, each begins the same epoch: the store cannot tell, and promises nothing there.
+        Not a copy from before the last such change. Of two copies of one moment, put in place one after the
+        other, each begins the same epoch: the store cannot tell, and promises nothing there.
         """
         young = [
             copy
             for copy in self._copies
-            if copy.authority is not None and copy.authority.epoch + EPOCH_LEAP > self._witness.highest_epoch
+            if copy.authority is not None
+            and self._witness.highest_epoch < copy.authority.epoch + _REBOOTS_MAXIMUM
         ]
         if not young:
             return False

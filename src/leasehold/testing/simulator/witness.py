@@ -25,7 +25,7 @@ from leasehold.kernel.events import (
 )
 from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.invariants import invariants
-from leasehold.kernel.lease import Mode, ReleaseReason
+from leasehold.kernel.lease import Mode, ReleaseReason, Token
 from leasehold.kernel.replay import State
 from leasehold.testing.simulator.disk import Disk
 from leasehold.testing.simulator.stage import Stage
@@ -42,8 +42,11 @@ class Witness:
         self._stage = stage
         self._disk = disk
         self.truth = Truth()
-        self.excuses: dict[str, tuple[str, int | None]] = {}
-        """Leases that ended behind their holders' backs: why, and until when (None: for ever)."""
+        self.excuses: dict[Token, tuple[str, int | None]] = {}
+        """Grants that ended behind their holders' backs: why, and until when (None: for ever).
+
+        By token, because a grant that was forgotten can come again under the same lease id.
+        """
         self.senders: dict[str, Command] = {}
         """Every request that was ever sent."""
         self.quotas = stage.plan.quotas
@@ -83,7 +86,8 @@ class Witness:
         """Only a holder gives its lease back, and only an operator who asked takes one away."""
         sender = self.senders.get(request_id_of(event))
         if isinstance(event, LeaseReleased) and event.reason is not ReleaseReason.TRANSFERRED:
-            if not isinstance(sender, Release) or sender.holder != event.holder:
+            who = (sender.tenant, sender.holder) if isinstance(sender, Release) else None
+            if who != (event.tenant, event.holder):
                 self._stage.violate("{} was released by {}", event.lease_id, sender)
         elif isinstance(event, LeaseRevoked) and event.actor == REGISTRAR:
             lease = self.truth.standing.get(event.lease_id)
@@ -92,18 +96,18 @@ class Witness:
 
     def _excuse(self, event: Event) -> None:
         if isinstance(event, LeaseRevoked) and event.actor != REGISTRAR:
-            self.excuses[event.lease_id] = (REVOKED, None)
+            self.excuses[event.token] = (REVOKED, None)
         elif isinstance(event, LeaseReleased) and event.reason is ReleaseReason.TRANSFERRED:
-            self.excuses[event.lease_id] = (ADOPTED, None)
+            self.excuses[event.token] = (ADOPTED, None)
 
-    def excuse_of(self, lease_id: str) -> str | None:
-        """Return why a lease may be trusted though it is over, if there is a reason at this moment."""
-        reason, until_ns = self.excuses.get(lease_id, (None, None))
+    def excuse_of(self, token: Token) -> str | None:
+        """Return why a grant may be trusted though it is over, if there is a reason at this moment."""
+        reason, until_ns = self.excuses.get(token, (None, None))
         return reason if until_ns is None or self._stage.now_ns < until_ns else None
 
-    def is_forgotten(self, lease_id: str) -> bool:
-        """Say whether the registrar has ever forgotten something about a lease."""
-        return self.excuses.get(lease_id, ("", None))[0] == FORGOTTEN
+    def is_forgotten(self, token: Token) -> bool:
+        """Say whether the registrar has ever forgotten something about a grant."""
+        return self.excuses.get(token, ("", None))[0] == FORGOTTEN
 
     def _replay(self, event: Event) -> None:
         try:
@@ -170,10 +174,15 @@ class Witness:
         last_tick = earlier.ticks[-1].value
         for lease_id, lease in earlier.leases.items():
             now = self.truth.leases.get(lease_id)
-            ended = now is not None and now.ended_position is not None and lease.ended_position is None
-            if now is None or ended or now.end_tick < lease.end_tick:
-                left_ns = max(0, lease.end_tick - last_tick)
-                self.excuses.setdefault(lease_id, (FORGOTTEN, self._stage.now_ns + left_ns))
+            same = now is not None and now.token == lease.token and now.end_tick >= lease.end_tick
+            if not same or (now is not None and now.ended_position and not lease.ended_position):
+                until_ns = self._stage.now_ns + max(0, lease.end_tick - last_tick)
+                self._forget(lease.token, until_ns)
+
+    def _forget(self, token: Token, until_ns: int) -> None:
+        reason, earlier_ns = self.excuses.get(token, (FORGOTTEN, 0))
+        if earlier_ns is not None:
+            self.excuses[token] = (reason, max(until_ns, earlier_ns))
 
 
 def _note(note: Callable[[str], None], batch: Batch) -> None:

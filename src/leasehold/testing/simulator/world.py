@@ -6,7 +6,7 @@ from random import Random
 import msgspec
 
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Rules, run_batch
+from leasehold.engine.batch import Rules, open_epoch, run_batch
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import REQUEST_MEMORY_NS, Acquire
 from leasehold.kernel.limits import Quotas
@@ -88,8 +88,10 @@ class World:
             store=self._new_store(),
         )
         self._clients: list[SimulatedClient] = []
-        for _ in range(stage.plan.clients):
-            self._add_client(stage.random.choice(stage.plan.tenants), stage.new_name("holder"))
+        for number in range(stage.plan.clients):
+            # Tenants know nothing of each other, so their holders may go by the same names.
+            tenant = stage.plan.tenants[number % len(stage.plan.tenants)]
+            self._add_client(tenant, f"holder-{number // len(stage.plan.tenants)}")
 
     def _new_store(self) -> SimulatedStore:
         return SimulatedStore(
@@ -163,6 +165,7 @@ class World:
         self._witness.quotas = Quotas()
         for client in self._clients:
             client.die()
+        open_epoch(store)  # After a reboot that nobody has noticed yet, what leases had left begins only now.
         stage.run(stage.now_ns + 10 * stage.plan.ttl_ns)
         for tenant in stage.plan.tenants:
             for resource in stage.plan.resources:

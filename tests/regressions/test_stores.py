@@ -1,0 +1,88 @@
+"""Mistakes that were once in a store, and must not come back.
+
+Each test shows one of them as a user would have met it; docs/track-record.md tells how it was found. A bug
+that the simulator finds is kept here too, as the shortest sequence that shows it and not as its seed: a
+seed means another world as soon as the simulator learns something new.
+"""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.engine.batch import Outcome, Rules, run_batch
+from leasehold.engine.port import Batch, EntryQuery, Store
+from leasehold.errors import ClientClosed, StoreRejected
+from leasehold.kernel.answers import Granted, Renewed
+from leasehold.kernel.commands import Acquire, Renew
+from leasehold.stores.memory import MemoryStore
+from leasehold.stores.sqlite import SqliteStore
+from leasehold.testing.clock import FakeClock
+
+SECOND = 1_000_000_000
+
+
+def test_the_history_of_a_lease_is_whole_whatever_its_id(tmp_path: Path) -> None:
+    """A renewal of several leases was missing from the history of one whose id JSON has to escape."""
+    clock = FakeClock()
+    store = SqliteStore(tmp_path / "leases.db", clock=clock)
+    names = ('with "quotes"', "with\\backslash", "plain")
+    for name in names:
+        assert isinstance(acquire(store, name, resource=name), Granted)
+    clock.advance(1)
+    renewal = Renew(request_id="renewal", lease_ids=names, holder="ann")
+    assert isinstance(run_batch(store, [renewal], Rules())[0], Renewed)
+    for name in names:
+        with store.snapshot() as snapshot:
+            history = snapshot.entries(EntryQuery(lease_id=name))
+        assert [entry.event.type for entry in history] == ["lease.issued", "lease.renewed"]
+    store.close()
+
+
+def test_a_store_in_memory_is_written_while_somebody_looks() -> None:
+    """A snapshot kept the writers' lock, so that whoever wrote while looking waited for itself for ever."""
+    store = MemoryStore(clock=FakeClock())
+    acquire(store, "lease-1", resource="door")
+    with store.snapshot() as snapshot:
+        before = snapshot.head
+        commands = [claim("lease-2", resource="gate")]
+        assert isinstance(run_batch(store, commands, Rules(), blocking=False)[0], Granted)
+        assert snapshot.head == before
+
+
+def test_a_store_in_memory_holds_the_law_against_whoever_writes_past_it() -> None:
+    """It took a second exclusive lease on a resource, which the SQLite store has always rejected."""
+    store = MemoryStore(clock=FakeClock())
+    granted = acquire(store, "lease-1", resource="door")
+    assert isinstance(granted, Granted)
+    with store.snapshot() as snapshot:
+        authority, entries = snapshot.authority, snapshot.entries(EntryQuery())
+    assert authority is not None
+    double = Batch(
+        entries=entries[-1:],
+        created=[replace(granted.lease, lease_id="lease-2", holder="bob")],
+        changed=[],
+        authority=authority,
+        ended_eras=[],
+    )
+    with store.write() as transaction, pytest.raises(StoreRejected):
+        transaction.commit(double)
+
+
+def test_a_closed_store_in_memory_refuses_to_be_used() -> None:
+    """It went on working, so that a program which used a closed client was never told."""
+    store = MemoryStore(clock=FakeClock())
+    store.close()
+    with pytest.raises(ClientClosed):
+        store.wait(0, timeout=0)
+    assert isinstance(acquire(store, "lease-1", resource="door"), ClientClosed)
+
+
+def claim(lease_id: str, resource: str) -> Acquire:
+    return Acquire(
+        request_id=f"claim {lease_id}", lease_id=lease_id, resource=resource, holder="ann", ttl_ns=60 * SECOND
+    )
+
+
+def acquire(store: Store, lease_id: str, resource: str) -> Outcome:
+    return run_batch(store, [claim(lease_id, resource)], Rules())[0]

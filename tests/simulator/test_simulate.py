@@ -1,0 +1,85 @@
+"""The simulator's command line."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from leasehold.testing import simulate
+from leasehold.testing.simulator import OUTCOMES
+
+
+def test_many_seeds_end_with_what_happened_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate.main(["--seeds", "5", "--start", "40"]) == 0
+    printed = capsys.readouterr()
+    assert "5 seeds, " in printed.out
+    assert printed.out.rstrip().endswith("every promise was kept")
+    for name in OUTCOMES:
+        assert f"  {name}\n" in printed.out
+
+
+def test_seeds_can_be_shared_out_among_processes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate.main(["--seeds", "45", "--jobs", "2"]) == 0
+    shared = capsys.readouterr().out.splitlines()[:-1]
+    assert simulate.main(["--seeds", "45"]) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == shared
+
+
+def test_a_failing_seed_is_named_with_the_command_that_tells_its_story(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    break_the_law(monkeypatch)
+    assert simulate.main(["--seeds", "3"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("seed 0 FAILED: ")
+    assert lines[1] == "  python -m leasehold.testing.simulate --seed 0 --trace"
+
+
+def test_one_seed_can_be_run_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert simulate.main(["--seed", "3"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("seed 3: every promise was kept")
+    assert simulate.main(["--seed", "3", "--trace"]) == 0
+    story = capsys.readouterr().out
+    assert story.endswith(printed)
+    assert len(story.splitlines()) > 100
+
+
+def test_one_failing_seed_tells_what_happened_last(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    break_the_law(monkeypatch)
+    assert simulate.main(["--seed", "0"]) == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("What happened last:\n")
+    assert "\nseed 0 FAILED: " in printed
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--seeds", "0"], ["--jobs", "x"], ["--trace"], ["--seed", "1", "--seeds", "2"]]
+)
+def test_wrong_arguments_are_explained(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        simulate.main(wrong)
+    assert exit_.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_interrupt_ends_it_without_a_traceback(jobs: str) -> None:
+    command = [sys.executable, "-m", "leasehold.testing.simulate", "--seeds", "100000", "--jobs", jobs]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    assert "of 100,000 seeds" in running.stderr.readline()
+    os.kill(running.pid, signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert errors.rstrip().endswith("interrupted")
+    assert "Traceback" not in errors
+
+
+def break_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every retry a second request."""
+    monkeypatch.setattr("leasehold.kernel.granting.remembered", lambda request, view, now: None)

@@ -1,0 +1,76 @@
+"""A thousand worlds in which everything goes wrong, and every promise is kept."""
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+
+import pytest
+
+from leasehold.testing.simulator import SimulationFailed, Tally, simulate
+
+CHUNK = 250
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, 1_000, CHUNK))
+def test_every_promise_is_kept_while_everything_goes_wrong(first: int) -> None:
+    tally = Tally()
+    for seed in range(first, first + CHUNK):
+        tally.counts.update(simulate(seed).tally.counts)
+    # A simulator in which nothing happens any more would find nothing either.
+    assert tally.missing() == []
+
+
+def test_a_seed_is_the_same_world_every_time() -> None:
+    first, second = history(7), history(7)
+    assert first == second
+    assert len(first) > 100
+
+
+def test_a_seed_does_not_depend_on_the_order_in_which_python_keeps_sets() -> None:
+    digests = {digest_in_a_process_of_its_own(hash_seed) for hash_seed in ("0", "1", "2")}
+    assert digests == {digest(7)}
+
+
+def test_other_seeds_are_other_worlds() -> None:
+    assert len({simulate(seed).head for seed in range(20)}) == 20
+
+
+def test_a_broken_promise_names_its_seed_and_what_happened_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever asks again gets a second grant: the oldest mistake of all.
+    monkeypatch.setattr("leasehold.kernel.granting.remembered", lambda request, view, now: None)
+    with pytest.raises(SimulationFailed, match=r"^seed 0: .*granted") as failed:
+        simulate(0)
+    assert failed.value.seed == 0
+    assert failed.value.lines
+
+
+def test_a_violation_is_reported_even_where_the_engine_survives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The engine takes an error in a batch for a defect, and goes on command by command.
+    def refuse(*_: object) -> str:
+        return "nothing is ever right"
+
+    monkeypatch.setattr("leasehold.testing.simulator.truth.Truth.apply", refuse)
+    with pytest.raises(SimulationFailed, match="nothing is ever right"):
+        simulate(1)
+
+
+def history(seed: int) -> list[str]:
+    """Everything that happens in a world, line by line."""
+    lines: list[str] = []
+    simulate(seed, trace=lines.append)
+    return lines
+
+
+def digest(seed: int) -> str:
+    return sha256("\n".join(history(seed)).encode()).hexdigest()
+
+
+def digest_in_a_process_of_its_own(hash_seed: str) -> str:
+    script = "from tests.simulator.test_simulator import digest; print(digest(7))"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join([".", *sys.path])}
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=environment, check=True, capture_output=True, text=True
+    )
+    return result.stdout.strip()

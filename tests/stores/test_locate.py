@@ -1,0 +1,176 @@
+"""Which store a program means when it does not say."""
+
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import leasehold
+from leasehold.errors import InvalidInput
+from leasehold.stores.locate import locate, open_store
+from leasehold.stores.memory import MemoryStore
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which nobody's git settings count, and in which we are."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def repository(home: Path) -> Path:
+    folder = home / "repository"
+    folder.mkdir()
+    git(folder, "init")
+    return folder
+
+
+def make_store(folder: Path) -> str:
+    file = folder / ".leasehold" / "leases.db"
+    open_store(str(file)).close()
+    return f"sqlite:///{file}"
+
+
+def test_what_the_caller_says_goes_before_everything(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_store(repository)
+    git(repository, "config", "leasehold.url", "sqlite:///from-git.db")
+    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment.db")
+
+    assert locate("sqlite:///given.db", repository) == "sqlite:///given.db"
+
+
+def test_the_environment_goes_before_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_store(repository)
+    git(repository, "config", "leasehold.url", "sqlite:///from-git.db")
+    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment.db")
+
+    assert locate(None, repository) == "sqlite:///from-environment.db"
+
+
+def test_an_empty_environment_says_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEASEHOLD_URL", "")
+
+    assert locate(None, repository) == f"sqlite:///{repository}/.leasehold/leases.db"
+
+
+def test_git_goes_before_the_nearest_folder(repository: Path) -> None:
+    make_store(repository)
+    git(repository, "config", "leasehold.url", "sqlite:///from-git.db")
+    below = repository / "src" / "deep"
+    below.mkdir(parents=True)
+
+    assert locate(None, below) == "sqlite:///from-git.db"
+
+
+def test_the_nearest_store_upwards_is_used(home: Path) -> None:
+    above = make_store(home)
+    below = home / "project" / "src"
+    below.mkdir(parents=True)
+    assert locate(None, below) == above
+    nearer = make_store(home / "project")
+
+    assert locate(None, below) == nearer
+
+
+def test_a_folder_without_a_store_in_it_is_passed_by(home: Path) -> None:
+    above = make_store(home)
+    below = home / "project"
+    (below / ".leasehold").mkdir(parents=True)
+
+    assert locate(None, below) == above
+
+
+def test_a_new_store_goes_to_the_top_of_the_work_tree(repository: Path) -> None:
+    below = repository / "src"
+    below.mkdir()
+
+    assert locate(None, below) == f"sqlite:///{repository}/.leasehold/leases.db"
+
+
+def test_a_new_store_outside_of_any_work_tree_goes_right_here(home: Path) -> None:
+    assert locate(None, home) == f"sqlite:///{home}/.leasehold/leases.db"
+    assert locate() == locate(None, home)
+
+
+def test_a_work_tree_without_a_usable_git_has_no_settings(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    assert locate(None, repository) == f"sqlite:///{repository}/.leasehold/leases.db"
+
+
+def test_a_new_store_is_private_and_kept_out_of_git(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    with leasehold.connect() as leases:
+        leases.acquire("door")
+        assert leases.url == f"sqlite:///{repository}/.leasehold/leases.db"
+
+    folder = repository / ".leasehold"
+    assert (folder / ".gitignore").read_text() == "*\n"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "leases.db").stat().st_mode) == 0o600
+    status = subprocess.run(
+        ["git", "status", "--porcelain"], cwd=repository, check=True, capture_output=True, text=True
+    )
+    assert status.stdout == ""
+
+
+def test_a_new_store_for_a_group_is_the_groups(home: Path) -> None:
+    open_store(group=True).close()
+
+    folder = home / ".leasehold"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o2770
+    assert stat.S_IMODE((folder / "leases.db").stat().st_mode) == 0o660
+
+
+def test_a_folder_that_exists_keeps_what_is_in_it(home: Path) -> None:
+    folder = home / ".leasehold"
+    folder.mkdir(mode=0o755)
+    (folder / ".gitignore").write_text("mine\n")
+    open_store().close()
+
+    assert (folder / ".gitignore").read_text() == "mine\n"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_nothing_is_made_where_nothing_is_to_be_created(home: Path) -> None:
+    with pytest.raises(leasehold.StoreUnusable, match="there is no store"):
+        open_store(create=False)
+
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["memory:", "memory://", "memory:///"])
+def test_memory_is_an_address(address: str) -> None:
+    assert isinstance(open_store(address), MemoryStore)
+
+
+@pytest.mark.parametrize(
+    "address", ["sqlite:////{folder}/x.db", "sqlite:///x.db", "{folder}/x.db", "x.db", "sqlite:x.db"]
+)
+def test_a_file_has_several_spellings(home: Path, address: str) -> None:
+    store = open_store(address.format(folder=home))
+
+    assert store.url == f"sqlite:///{home}/x.db"
+    assert open_store(store.url).url == store.url
+
+
+@pytest.mark.parametrize("address", ["http://localhost:1", "postgresql://host/db", "sqlite3://x"])
+def test_an_address_of_another_kind_is_refused_with_what_to_use(address: str) -> None:
+    with pytest.raises(InvalidInput, match=r"use sqlite:///path/to/leases\.db or memory:"):
+        open_store(address)
