@@ -237,6 +237,7 @@ class Committer:
             except Exception:
                 _logger.exception("the background committer hit a defect and goes on")
             if self._closed:
+                wakes.put(None)  # For a second thread, if Ctrl-C came while the first was being started.
                 return
 
     def close(self) -> bool:

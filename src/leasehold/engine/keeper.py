@@ -147,7 +147,7 @@ class Keeper:
         """Stop renewing altogether."""
         with self._lock:
             self._closed = True
-            self._changed.notify()
+            self._changed.notify_all()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
