@@ -263,7 +263,8 @@ def test_a_backup_is_refused_if_any_of_its_pages_is_damaged(store: Path, saved: 
     content = saved.read_bytes()
     for page in range(pages):
         damaged = bytearray(content)
-        damaged[page * page_bytes + 100 : (page + 1) * page_bytes] = bytes(page_bytes - 100)
+        start = page * page_bytes if page else 100  # behind the header of the file
+        damaged[start : (page + 1) * page_bytes] = bytes((page + 1) * page_bytes - start)
         saved.write_bytes(damaged)
         with pytest.raises(StoreUnusable, match=r"damaged|not a backup"):
             restore(saved, store)
