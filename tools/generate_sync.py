@@ -35,6 +35,7 @@ def blocking(name: str) -> str:
         text = text.replace(word, counterpart)
     text = re.sub(r"\bAsync(?=[A-Z])", "", text)
     text = re.sub(r"\basync_(client|holding|lease|reading)\b", r"sync_\1", text)
+    text = re.sub(r"\basync_(calls|loss)\b", r"\1", text)
     return formatted(NOTE.format(name=name) + text)
 
 

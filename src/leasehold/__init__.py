@@ -7,9 +7,9 @@ with leasehold.connect() as leases:
         write(report, fence=lease.token)
 """
 
-from leasehold.client.async_client import AsyncClient
-from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.connect import connect, connect_async
+from typing import TYPE_CHECKING, Any
+
+from leasehold.client.connect import connect
 from leasehold.client.inputs import Page
 from leasehold.client.sync_client import Client
 from leasehold.client.sync_lease import HeldLease
@@ -42,6 +42,11 @@ from leasehold.errors import (
 )
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason, Token
+
+if TYPE_CHECKING:
+    from leasehold.client.async_client import AsyncClient
+    from leasehold.client.async_connect import connect_async
+    from leasehold.client.async_lease import AsyncHeldLease
 
 __version__ = "0.1.0"
 
@@ -85,3 +90,18 @@ __all__ = [
     "connect",
     "connect_async",
 ]
+
+# Loaded when they are first asked for: asyncio takes longer to import than all the rest.
+_ASYNCHRONOUS = {
+    "AsyncClient": "leasehold.client.async_client",
+    "AsyncHeldLease": "leasehold.client.async_lease",
+    "connect_async": "leasehold.client.async_connect",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ASYNCHRONOUS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_ASYNCHRONOUS[name]), name)

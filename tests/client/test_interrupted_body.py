@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.client.loss import AsyncBody
+from leasehold.client.async_loss import AsyncBody
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from leasehold.client.async_client import AsyncClient
 from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.loss import AsyncLoss, Loss
+from leasehold.client.async_loss import AsyncLoss
+from leasehold.client.loss import Loss
 from leasehold.client.sync_client import Client
 from leasehold.client.sync_lease import HeldLease
 from leasehold.engine.clock import Clock

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from leasehold.engine.batch import Outcome
-from leasehold.engine.committer import Committer, _Call
+from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import Batch, Snapshot, Store, Transaction, WouldBlock
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import Acquire, Release
@@ -123,7 +123,7 @@ class SignallingCommitter(Committer):
         self.queued = threading.Semaphore(0)
         super().__init__(store, quotas=Quotas(), timeout=timeout)
 
-    def _enqueue(self, call: _Call) -> bool:
+    def _enqueue(self, call: Call) -> bool:
         lead = super()._enqueue(call)
         self.queued.release()
         return lead

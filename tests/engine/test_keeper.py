@@ -7,6 +7,7 @@ import pytest
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import SystemClock
+from leasehold.engine.committer import Call
 from leasehold.engine.keeper import Keeper, Kept
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.registrar import Registrar
@@ -32,10 +33,11 @@ class Desk(Registrar):
         self.sent: list[tuple[Command, Callable[[Outcome], None]]] = []
         self.refuses: Exception | None = None
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> None:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
         if self.refuses is not None:
             raise self.refuses
         self.sent.append((command, deliver))
+        return Call(command, deliver)
 
     def renewals(self) -> list[tuple[str, ...]]:
         """The leases of each renewal that has not been answered yet."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
 from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.inputs import (
     at_least_zero_ns,
     callback,
@@ -22,7 +23,6 @@ from leasehold.client.inputs import (
     text,
     whole_number,
 )
-from leasehold.client.loss import AsyncBody, AsyncLoss
 from leasehold.engine.keeper import Kept
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of

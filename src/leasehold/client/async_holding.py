@@ -4,13 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
+from leasehold.client.announcer import Announcer
+from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.async_reading import AsyncReading
-from leasehold.client.calls import AwaitableCalls
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name, text
 from leasehold.client.lifetimes import look_after
-from leasehold.client.loss import Announcer
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.keeper import Keeper, Kept, window_closed

@@ -8,7 +8,8 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from leasehold.client.loss import AsyncBody, AsyncLoss
+from leasehold.client.async_loss import AsyncBody, AsyncLoss
+from leasehold.client.held import AnyHeldLease
 from leasehold.engine.keeper import Kept
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError, WrongProcess
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason, Token
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from leasehold.client.async_client import AsyncClient
 
 
-class AsyncHeldLease:
+class AsyncHeldLease(AnyHeldLease):
     """A granted lease that its client keeps alive until it is released, detached or lost."""
 
     def __init__(self, client: "AsyncClient", lease: Lease, lost: AsyncLoss, body: AsyncBody) -> None:

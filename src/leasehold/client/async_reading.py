@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 
-from leasehold.client.calls import AwaitableCalls
+from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text
 from leasehold.engine.registrar import LeaseStatus, Registrar
 from leasehold.kernel.chain import Entry

@@ -4,12 +4,9 @@ Several clients, in any number of processes, can be connected to one store at th
 cheap, but not free: keep a client for as long as you need leases.
 """
 
-import asyncio
 import os
 import threading
 
-from leasehold.client.acquisition import AsyncAcquisition, awaitable
-from leasehold.client.async_client import AsyncClient
 from leasehold.client.inputs import at_least_zero_ns, name, text, whole_number
 from leasehold.client.sync_client import Client
 from leasehold.engine.registrar import Registrar
@@ -37,48 +34,23 @@ def connect(
     `group=True` lets the file's group use a store that is created here. `timeout` is how long a call waits
     for another process to finish writing. The quotas hold for claims made through this client.
     """
-    _check_names(tenant, holder)
-    quotas = _quotas(leases_per_holder, leases_per_tenant)
-    registrar = _open(url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas)
+    check_names(tenant, holder)
+    quotas = quotas_of(leases_per_holder, leases_per_tenant)
+    registrar = open_registrar(
+        url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas
+    )
     return Client(registrar, tenant=tenant, holder=holder)
 
 
-def connect_async(
-    url: str | os.PathLike[str] | None = None,
-    *,
-    tenant: str = "default",
-    holder: str | None = None,
-    durability: str = "full",
-    group: bool = False,
-    create: bool = True,
-    timeout: float = 30.0,
-    leases_per_holder: int | None = None,
-    leases_per_tenant: int | None = None,
-) -> AsyncAcquisition[AsyncClient]:
-    """Connect to a store for use with asyncio: `async with connect_async() as leases:`, or await it.
-
-    The arguments are those of `connect`; by default each task is a holder of its own.
-    """
-    _check_names(tenant, holder)
-    quotas = _quotas(leases_per_holder, leases_per_tenant)
-
-    async def open_client() -> AsyncClient:
-        registrar = await asyncio.to_thread(
-            _open, url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas
-        )
-        return AsyncClient(registrar, tenant=tenant, holder=holder)
-
-    return awaitable(open_client())
-
-
-def _check_names(tenant: str, holder: str | None) -> None:
+def check_names(tenant: str, holder: str | None) -> None:
     """Refuse a name that can never be right before anything is opened, or made."""
     name("tenant", tenant)
     if holder is not None:
         name("holder", holder)
 
 
-def _quotas(leases_per_holder: int | None, leases_per_tenant: int | None) -> Quotas:
+def quotas_of(leases_per_holder: int | None, leases_per_tenant: int | None) -> Quotas:
+    """Return the quotas that a caller gave; refuse what is no number of leases."""
     limits = {"leases_per_holder": leases_per_holder, "leases_per_tenant": leases_per_tenant}
     for field, limit in limits.items():
         if limit is not None:
@@ -86,7 +58,7 @@ def _quotas(leases_per_holder: int | None, leases_per_tenant: int | None) -> Quo
     return Quotas(**limits)
 
 
-def _open(
+def open_registrar(
     url: str | os.PathLike[str] | None,
     *,
     durability: str,
@@ -95,6 +67,7 @@ def _open(
     timeout: float,
     quotas: Quotas,
 ) -> Registrar:
+    """Open the store that `url` names, and the registrar on it."""
     patience = min(at_least_zero_ns("timeout", timeout) / NANOSECONDS_PER_SECOND, threading.TIMEOUT_MAX)
     address = os.fspath(url) if isinstance(url, os.PathLike) else url
     store = open_store(

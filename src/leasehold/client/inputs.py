@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.sync_lease import HeldLease
+from leasehold.client.held import AnyHeldLease
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
@@ -86,7 +85,7 @@ def callback(field: str, value: _Callback | None) -> _Callback | None:
 
 def lease_id_of(lease: object) -> str:
     """Return the id of a lease that was given as such or by its id."""
-    if isinstance(lease, AsyncHeldLease | HeldLease):
+    if isinstance(lease, AnyHeldLease):
         return lease.lease_id
     if not isinstance(lease, str):
         raise InvalidInput(f"lease must be a held lease or a lease id, not {_shown(lease)}", field="lease")

@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 
+from leasehold.client.announcer import Announcer
 from leasehold.client.calls import BlockingCalls
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name, text
 from leasehold.client.lifetimes import look_after
-from leasehold.client.loss import Announcer
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_reading import Reading
 from leasehold.engine.batch import Outcome

@@ -9,6 +9,7 @@ import os
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from leasehold.client.held import AnyHeldLease
 from leasehold.client.loss import Body, Loss
 from leasehold.engine.keeper import Kept
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError, WrongProcess
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
 
 
-class HeldLease:
+class HeldLease(AnyHeldLease):
     """A granted lease that its client keeps alive until it is released, detached or lost."""
 
     def __init__(self, client: "Client", lease: Lease, lost: Loss, body: Body) -> None:

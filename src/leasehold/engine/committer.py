@@ -35,7 +35,7 @@ _SWEEP_LIMIT = 64
 _logger = logging.getLogger(__name__)
 
 
-class _Call:
+class Call:
     """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
 
     __slots__ = ("command", "deliver", "gate", "outcome", "told")
@@ -82,7 +82,7 @@ class Committer:
 
     def _reset(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: deque[_Call] = deque()
+        self._waiting: deque[Call] = deque()
         self._led = False
         self._closed = False
         # Not an event: one that is set by a thread which Ctrl-C interrupts can stay locked for ever.
@@ -91,7 +91,7 @@ class Committer:
 
     def call(self, command: Command) -> Outcome:
         """Run a command and return its outcome; raise StoreBusy if the store's turn does not come in time."""
-        call = _Call(command, None)
+        call = Call(command, None)
         try:
             if self._enqueue(call):
                 self._lead(call, blocking=False)
@@ -104,12 +104,22 @@ class Committer:
             raise
         return call.outcome
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> None:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
         """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""
-        if self._enqueue(_Call(command, deliver)):
+        call = Call(command, deliver)
+        if self._enqueue(call):
             self._lead_in_background()
+        return call
 
-    def _enqueue(self, call: _Call) -> bool:
+    def withdraw(self, call: Call) -> StoreBusy | None:
+        """Take a submitted command back and return why; None if it is too late for that."""
+        with self._lock:
+            if call not in self._waiting:
+                return None
+            self._waiting.remove(call)
+        return self._busy()
+
+    def _enqueue(self, call: Call) -> bool:
         """Put a call in the queue; return whether the caller has to see to it that somebody leads."""
         with self._lock:
             if self._closed:
@@ -118,7 +128,7 @@ class Committer:
             lead, self._led = not self._led, True
             return lead
 
-    def _lead(self, own: _Call | None, *, blocking: bool) -> None:
+    def _lead(self, own: Call | None, *, blocking: bool) -> None:
         """Run batches until our own call has its outcome (None: until nothing waits), then pass the lead."""
         try:
             while self._run_one_batch(blocking=blocking):
@@ -133,7 +143,7 @@ class Committer:
         """Run what is waiting in one transaction; return False if nothing was."""
         if not self._waiting:
             return False
-        taken: list[_Call] = []
+        taken: list[Call] = []
 
         def take() -> list[Command]:
             with self._lock:
@@ -158,7 +168,7 @@ class Committer:
             raise
         return True
 
-    def _take_back(self, taken: list[_Call]) -> None:
+    def _take_back(self, taken: list[Call]) -> None:
         """Put calls back to be run again, which gives the same answers; those with an outcome are told it."""
         with self._lock:
             for call in reversed(taken):
@@ -187,7 +197,7 @@ class Committer:
                 return
         self._lead_in_background()
 
-    def _woken_late(self, call: _Call) -> bool:
+    def _woken_late(self, call: Call) -> bool:
         """Withdraw a call whose time is up, unless it was woken, or taken on board, at the last moment."""
         with self._lock:
             if call.gate.acquire(blocking=False):
@@ -195,14 +205,17 @@ class Committer:
             if call not in self._waiting:
                 return False
             self._waiting.remove(call)
+        raise self._busy()
+
+    def _busy(self) -> StoreBusy:
         process_id = self._store.blocker()
-        raise StoreBusy(
+        return StoreBusy(
             f"process {process_id or 'unknown'} has kept the store's write lock for more than "
             f"{self._timeout:g} s; nothing was changed. `leasehold doctor` tells more",
             process_id=process_id,
         )
 
-    def _abandon(self, call: _Call) -> None:
+    def _abandon(self, call: Call) -> None:
         """Take back the call of an interrupted caller, who may have had the lead: let the thread have it.
 
         Two leaders at once do no harm, because the store lets one writer in; no leader at all would.
@@ -270,7 +283,7 @@ class Committer:
         self._closed = closed
 
 
-def _answer_closed(calls: list[_Call]) -> None:
+def _answer_closed(calls: list[Call]) -> None:
     for call in calls:
         call.resolve(ClientClosed("this client was closed before the command was run"))
 

@@ -11,9 +11,9 @@ import msgspec
 
 from leasehold.engine.batch import Outcome, open_epoch
 from leasehold.engine.clock import Ids
-from leasehold.engine.committer import Committer
+from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
-from leasehold.errors import InvalidInput, error_of
+from leasehold.errors import InvalidInput, StoreBusy, error_of
 from leasehold.kernel.aging import age
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import now_of
@@ -48,6 +48,8 @@ class Registrar:
 
     def __init__(self, store: Store, *, quotas: Quotas | None = None, timeout: float = 30.0) -> None:
         self.store = store
+        self.timeout = timeout
+        """How many seconds a command waits for another process to finish writing."""
         self.ids = Ids()
         open_epoch(store)
         self._committer = Committer(store, quotas=quotas or Quotas(), timeout=timeout)
@@ -56,9 +58,13 @@ class Registrar:
         """Run a command, and wait for its outcome."""
         return self._committer.call(command)
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> None:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
         """Run a command soon, and hand its outcome to `deliver`."""
-        self._committer.submit(command, deliver)
+        return self._committer.submit(command, deliver)
+
+    def withdraw(self, call: Call) -> StoreBusy | None:
+        """Take a submitted command back and return why; None if it is too late for that."""
+        return self._committer.withdraw(call)
 
     def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id."""

@@ -254,15 +254,15 @@ class MemoryTransaction(MemorySnapshot):
         """Take the whole batch in, or raise and take nothing."""
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
-        """Return standing leases that time may have ended, the longest overdue first."""
+        """Return standing leases that time may have ended, the longest overdue first, then the oldest."""
         overdue = [
-            (lease.expires_tick.era, lease.expires_tick.value, lease_id)
+            (lease.expires_tick.era, lease.expires_tick.value, lease.token, lease_id)
             for here in self._tables.standing.values()
             for lease_id in here
             if (lease := self._tables.leases[lease_id]).expires_tick is not None
             and (lease.expires_tick.era, lease.expires_tick.value) <= (now.era, now.value)
         ]
-        return [lease_id for _, _, lease_id in sorted(overdue)[:limit]]
+        return [lease_id for *_, lease_id in sorted(overdue)[:limit]]
 
 
 def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:

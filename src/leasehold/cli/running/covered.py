@@ -1,7 +1,7 @@
 """The keeper process of a `run`: it holds the lease, and the command runs under it.
 
-It does not listen to signals itself, but to the front, which asks for an interruption with SIGINT as long
-as the command was not started. Ctrl-Z does not stop it: a command that is suspended keeps its lease.
+It does not listen to signals itself, but to the front, which asks with SIGTERM to give up as long as the
+command was not started. Ctrl-Z does not stop it: a command that is suspended keeps its lease.
 """
 
 import os
@@ -52,15 +52,15 @@ class FrontGone(LeaseholdError):
 
 def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> int:
     """Acquire, run the command, release; return the exit code."""
-    interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+    interruptible = signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
     adopt_orphans()
     front_gone = board.watch_front()
     wake_up = _Wakeup()
     holder = arguments.holder or os.environ.get(HOLDER_VARIABLE) or f"{user_at_host()}/{os.getppid()}"
     metadata = metadata_of(arguments)
     if interruptible:
-        signal.signal(signal.SIGINT, _interrupt_once)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGTERM, _interrupt_once)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     with connected(arguments, create=True, holder=holder) as client:
         lease = client.acquire(
             arguments.resource,
@@ -69,21 +69,28 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
             metadata=metadata,
             on_lost=lambda error: wake_up.now(),
         )
-        # Ctrl-C concerns the command from now on. Blocking it would not do: other threads have it unblocked.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # Signals concern the command from now on. Blocking would not do: other threads have it unblocked.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         with lease:
             if select.select([front_gone], [], [], 0)[0]:
                 raise FrontGone("leasehold was killed; the command was not started")
-            reset = [signal.SIGPIPE, signal.SIGXFSZ, *([signal.SIGINT] if interruptible else [])]
-            board.command = _start(arguments.child, lease, command_mask, reset)
+            reset = [signal.SIGPIPE, signal.SIGXFSZ, *([signal.SIGTERM] if interruptible else [])]
             ward = _Ward(lease, board, arguments.grace, front_gone, wake_up)
-            return ward.wait_for_end()
+            try:
+                # The front has to know the deadline first: we could be stopped right after the start.
+                ward.report()
+                board.command = _start(arguments.child, lease, command_mask, reset)
+                code = ward.wait_for_end()
+            finally:
+                board.deadline_ns = 0
+            _release(lease, completed=code == 0)
+            return code
 
 
 def _interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
-    """Raise at the first Ctrl-C only: the front hands it on as well, and must not disturb the tidying up."""
+    """Raise at the first request only: a second one must not disturb the tidying up."""
     del number, frame
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
@@ -104,6 +111,23 @@ def _start(command: list[str], lease: "HeldLease", mask: Iterable[int], reset: l
         raise CommandNotStarted(
             f"{command[0]!r} cannot be executed: {error.strerror}; check its permissions"
         ) from None
+
+
+def _release(lease: "HeldLease", *, completed: bool) -> None:
+    try:
+        held_to_the_end = lease.release("completed" if completed else "aborted")
+    except StoreError as error:
+        # The command has done its work under the lease, and its exit code says more than this does.
+        print(f"leasehold: {error}. The lease ends by itself", file=sys.stderr)
+        return
+    if not held_to_the_end:
+        raise LeaseLost(
+            f"lease {lease.lease_id} on {lease.resource} had ended before the command did; "
+            "what the command did last may have happened without it",
+            lease_id=lease.lease_id,
+            resource=lease.resource,
+            token=lease.token,
+        )
 
 
 class _Wakeup:
@@ -149,7 +173,7 @@ class _Ward:
         poll.register(self._wake_up.descriptor, select.POLLIN)
         poll.register(self._front_gone, select.POLLIN)
         while True:
-            self._report()
+            self.report()
             ready = dict(poll.poll(self._report_every * 1000))
             self._wake_up.clear()
             if self._front_gone in ready:
@@ -162,28 +186,10 @@ class _Ward:
                 )
             status = reap().get(self._board.command)
             if status is not None:
-                self._board.deadline_ns = 0
                 code = os.waitstatus_to_exitcode(status)
-                self._release(completed=code == 0)
                 return code if code >= 0 else 128 - code
 
-    def _release(self, *, completed: bool) -> None:
-        try:
-            held_to_the_end = self._lease.release("completed" if completed else "aborted")
-        except StoreError as error:
-            # The command has done its work under the lease, and its exit code says more than this does.
-            print(f"leasehold: {error}. The lease ends by itself", file=sys.stderr)
-            return
-        if not held_to_the_end:
-            raise LeaseLost(
-                f"lease {self._lease.lease_id} on {self._lease.resource} had ended before the command did; "
-                "what the command did last may have happened without it",
-                lease_id=self._lease.lease_id,
-                resource=self._lease.resource,
-                token=self._lease.token,
-            )
-
-    def _report(self) -> None:
+    def report(self) -> None:
         """Tell the front how long the lease can be trusted."""
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         remaining = self._lease.remaining
@@ -194,4 +200,3 @@ class _Ward:
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         self._board.deadline_ns = now_ns + int((self._grace + _ENDING_SECONDS) * 1e9)
         end_descendants(os.getpid(), grace=self._grace)
-        self._board.deadline_ns = 0

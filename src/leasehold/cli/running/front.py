@@ -46,7 +46,7 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
                     _hand_on(received.si_signo, board.command)
             elif received.si_signo in _ENDS_A_START:
                 early.append(received.si_signo)
-                send(keeper_process, signal.SIGINT)
+                send(keeper_process, signal.SIGTERM)
         if board.command:
             for number in early:
                 _hand_on(number, board.command)
@@ -60,10 +60,10 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
 
 def _hand_on(number: int, command: int) -> None:
     group = os.getpgrp()
-    send(command, number)
-    for process in descendants(command):
-        if process.group == group:
-            send(process.process_id, number)
+    # Found before the first of them ends: the children of what has ended are somebody else's.
+    below = [process.process_id for process in descendants(command) if process.group == group]
+    for process_id in (command, *below):
+        send(process_id, number)
 
 
 def _exit_code(status: int, early: list[int], arguments: Namespace) -> int:

@@ -68,7 +68,7 @@ class Sharing(Opening):
         with self.opened_twice(tmp_path) as (first, second):
             with first.write() as transaction:
                 for store in (first, second):
-                    _assert_would_block(store)
+                    assert _would_block(store), "two writers were at work at once"
                 transaction.commit(batch(EMPTY))
             with second.write(blocking=False) as transaction:
                 assert transaction.head.position == 1
@@ -151,13 +151,21 @@ class Sharing(Opening):
                 raise AssertionError("a closed store could be used")
 
 
-def _assert_would_block(store: Store) -> None:
-    try:
-        with store.write(blocking=False):
-            pass
-    except WouldBlock:
-        return
-    raise AssertionError("two writers were at work at once")
+def _would_block(store: Store) -> bool:
+    """Try to write from another thread, and say whether that was refused."""
+    refused: list[bool] = []
+
+    def try_to_write() -> None:
+        try:
+            with store.write(blocking=False):
+                refused.append(False)
+        except WouldBlock:
+            refused.append(True)
+
+    thread = threading.Thread(target=try_to_write)
+    thread.start()
+    thread.join(_PATIENCE)
+    return refused == [True]
 
 
 def _append(store: Store, rounds: int) -> None:

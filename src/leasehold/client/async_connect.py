@@ -1,0 +1,42 @@
+"""Connecting to a store for use with asyncio."""
+
+import asyncio
+import os
+
+from leasehold.client.acquisition import AsyncAcquisition, awaitable
+from leasehold.client.async_client import AsyncClient
+from leasehold.client.connect import check_names, open_registrar, quotas_of
+
+
+def connect_async(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    tenant: str = "default",
+    holder: str | None = None,
+    durability: str = "full",
+    group: bool = False,
+    create: bool = True,
+    timeout: float = 30.0,
+    leases_per_holder: int | None = None,
+    leases_per_tenant: int | None = None,
+) -> AsyncAcquisition[AsyncClient]:
+    """Connect to a store for use with asyncio: `async with connect_async() as leases:`, or await it.
+
+    The arguments are those of `connect`; by default each task is a holder of its own.
+    """
+    check_names(tenant, holder)
+    quotas = quotas_of(leases_per_holder, leases_per_tenant)
+
+    async def open_client() -> AsyncClient:
+        registrar = await asyncio.to_thread(
+            open_registrar,
+            url,
+            durability=durability,
+            group=group,
+            create=create,
+            timeout=timeout,
+            quotas=quotas,
+        )
+        return AsyncClient(registrar, tenant=tenant, holder=holder)
+
+    return awaitable(open_client())

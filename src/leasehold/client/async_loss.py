@@ -1,0 +1,68 @@
+"""Loss is loud: what a task sees, waits for, or is interrupted by when its lease is gone."""
+
+import asyncio
+from contextlib import suppress
+
+from leasehold.errors import LeaseholdError
+
+
+class AsyncLoss:
+    """Fires once, when a lease is lost. True once it has; `error` says why."""
+
+    def __init__(self) -> None:
+        self.error: LeaseholdError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._fired = asyncio.Event()
+
+    def __bool__(self) -> bool:
+        return self.error is not None
+
+    def fire(self, error: LeaseholdError) -> None:
+        """Tell everybody who waits. Called from the keeper's thread."""
+        self.error = error
+        with suppress(RuntimeError):  # The loop was closed: nobody waits any more.
+            self._loop.call_soon_threadsafe(self._fired.set)
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the lease is lost; return False if that has not happened within `timeout` seconds."""
+        if self.error is not None:
+            return True
+        try:
+            async with asyncio.timeout(timeout):
+                await self._fired.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class AsyncBody:
+    """The body of an `async with` statement: a task, which is cancelled when the lease is lost."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[object] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._cancelled = False
+        self._cancelled_before = 0
+
+    def enter(self) -> None:
+        """Note which task the body runs in, and how often it was cancelled before by others."""
+        self._task = asyncio.current_task()
+        self._cancelled_before = 0 if self._task is None else self._task.cancelling()
+
+    def interrupt(self) -> None:
+        """Cancel the body. Called from the keeper's thread."""
+        with suppress(RuntimeError):  # The loop was closed, and the body with it.
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._cancelled = True
+            self._task.cancel()
+
+    def leave(self, error: BaseException | None) -> bool:
+        """Return whether `error` is our own cancellation, and nobody else's besides."""
+        task, self._task = self._task, None
+        if task is None or not self._cancelled:
+            return False
+        only_by_us = task.uncancel() <= self._cancelled_before
+        return only_by_us and isinstance(error, asyncio.CancelledError)
