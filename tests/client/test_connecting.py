@@ -59,6 +59,21 @@ def test_quotas_are_given_when_connecting(tmp_path: Path) -> None:
             leases.acquire("three", holder="eve")
 
 
+def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "leases.db")
+
+    async def try_in_vain() -> None:
+        async with leasehold.connect_async(tmp_path / "leases.db", timeout=0.05) as leases:
+            with store.write():
+                with pytest.raises(leasehold.StoreBusy, match="nothing was changed") as busy:
+                    await leases.acquire("door")
+                assert busy.value.process_id is not None
+            assert await leases.acquire("door", holder="another")
+
+    asyncio.run(try_in_vain())
+    store.close()
+
+
 def test_a_client_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "leases.db")
     leases = leasehold.connect(tmp_path / "leases.db", timeout=0.05)

@@ -71,7 +71,14 @@ async def test_an_error_that_changed_nothing_is_not_asked_about_again(leases: An
 async def test_a_release_whose_reply_was_lost_has_happened(leases: Any, strangers: Any) -> None:
     lease = await leases.acquire("door")
     LostReplies(leases, 1, leasehold.StoreFailed("no answer"))
-    await lease.release()
+    assert await lease.release()
 
     await strangers.acquire("door")
+    assert len(await leases.history(types=["lease.released"])) == 1
+
+
+async def test_a_block_whose_release_had_to_be_asked_twice_has_lost_nothing(leases: Any) -> None:
+    async with leases.acquire("door"):
+        LostReplies(leases, 1, leasehold.StoreFailed("no answer"))
+
     assert len(await leases.history(types=["lease.released"])) == 1

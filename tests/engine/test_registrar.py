@@ -148,3 +148,20 @@ def test_states_prefixes_and_holders_narrow_a_page(registrar: Registrar) -> None
         other.lease_id,
     ]
     assert found(LeaseQuery(holder="ann", states=(LeaseState.RELEASED,))) == [ended.lease_id]
+
+
+def test_a_look_after_a_reboot_shows_what_a_surviving_lease_has_left(store: Store, clock: FakeClock) -> None:
+    before = Registrar(store)
+    survivor = grant(before, "door", bound_to_boot=False)
+    mortal = grant(before, "gate")
+    clock.advance(4)
+    grant(before, "yard")  # The last the registrar saw of the old clock.
+    clock.reboot()
+
+    after = Registrar(store)
+
+    left = after.get(survivor.lease_id)
+    assert left is not None
+    assert left.expires_in == 6.0
+    assert after.standing_on("default", "door") == [left]
+    assert after.get(mortal.lease_id) == LeaseStatus(lease=mortal, expires_in=0.0)

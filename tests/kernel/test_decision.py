@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel.answers import Granted, Renewal
+from leasehold.kernel.answers import Ended, Granted, Renewal
 from leasehold.kernel.decision import age
 from leasehold.kernel.lease import LeaseState, Mode
 from leasehold.kernel.refusals import Refusal
@@ -237,14 +237,31 @@ def test_a_renewal_is_remembered_for_an_hour(registrar: Registrar) -> None:
     assert registrar.extend(lease, request_id="again").lease.renewal_count == 2
 
 
-def test_a_release_or_revocation_whose_reply_was_lost_finds_the_lease_ended(registrar: Registrar) -> None:
+def test_a_release_or_revocation_whose_reply_was_lost_is_told_what_the_first_try_was(
+    registrar: Registrar,
+) -> None:
     released, revoked = registrar.grant("ann", "a"), registrar.grant("ann", "b")
     for _ in range(2):
         ended = registrar.release(released, request_id="release")[0]
-        stopped = registrar.revoke(revoked, reason="fire")
+        stopped = registrar.revoke(revoked, reason="fire", request_id="revoke")
+        assert isinstance(ended, Ended)
+        assert isinstance(stopped, Ended)
+        assert not ended.already
+        assert not stopped.already
 
-    assert (ended, stopped) == (registrar.end(released), registrar.revoke(revoked))
     assert registrar.history()[-2:] == ["lease.released", "lease.revoked"]
+
+
+def test_another_request_to_end_what_has_ended_is_told_that_it_has(registrar: Registrar) -> None:
+    lease = registrar.grant("ann")
+    registrar.release(lease, request_id="first")
+
+    for again in (
+        registrar.release(lease, request_id="second")[0],
+        registrar.revoke(lease, request_id="first"),
+    ):
+        assert isinstance(again, Ended)
+        assert again.already
 
 
 @pytest.mark.parametrize("state", [state for state in LeaseState if state.is_terminal])

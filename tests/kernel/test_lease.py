@@ -76,6 +76,11 @@ def test_a_lease_that_has_ended_has_no_time_left_and_does_not_expire_again(state
     assert not lease.is_expired_at(Tick(value=200))
 
 
+@pytest.mark.parametrize("state", list(LeaseState))
+def test_a_lease_is_terminal_when_its_state_is(state: LeaseState) -> None:
+    assert a_lease(state=state).is_terminal == state.is_terminal
+
+
 def test_a_lease_is_a_value_that_nobody_changes_in_place() -> None:
     lease = a_lease()
 

@@ -31,7 +31,7 @@ everybody waiting, and the whole ledger: that its chain is unbroken, that the ta
 that no invariant is violated. Changes nothing.
 
 example:
-  leasehold doctor --store sqlite:///srv/leases.db
+  leasehold doctor --store sqlite:////srv/leases.db
 
 exit codes: 0 all is well · 1 a problem was found, or an error · 2 wrong usage""",
     )

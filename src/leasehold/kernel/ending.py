@@ -1,7 +1,8 @@
 """Ending leases: released by the holder, revoked by an operator, swept when time has ended them.
 
-Terminal is terminal. A second release or revocation answers "already" and changes nothing. A lease whose
-time ran out before it was released or revoked is recorded as expired, because that is what happened.
+Terminal is terminal. A second release or revocation answers "already" and changes nothing; a retry of the
+first is told what the first was told. A lease whose time ran out before it was released or revoked is
+recorded as expired, because that is what happened.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,6 @@ from leasehold.kernel.view import View
 
 def release(command: Release, view: View, now: Now) -> Decision:
     """Give leases back. Only their holder can; what has ended already stays as it ended."""
-    request = command.request_id
     events: list[LeaseEvent] = []
     outcomes: dict[str, Ended | Refusal] = {}
     for lease_id in dict.fromkeys(command.lease_ids):
@@ -30,7 +30,7 @@ def release(command: Release, view: View, now: Now) -> Decision:
             outcomes[lease_id] = about(RefusalCode.NOT_HOLDER, lease, now)
         else:
             ends, outcomes[lease_id] = _end(
-                lease, view, now, lambda one: released(one, now, command.reason, request)
+                lease, view, now, lambda one: released(one, now, command.reason, command.request_id)
             )
             events += ends
     answer = Released(outcomes=tuple(outcomes[lease_id] for lease_id in command.lease_ids))
@@ -95,9 +95,13 @@ def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked:
 def _end(
     lease: Lease, view: View, now: Now, event_for: Callable[[Lease], LeaseReleased | LeaseRevoked]
 ) -> tuple[list[LeaseEvent], Ended]:
-    """End a lease with the event that `event_for` makes, unless it is over already."""
+    """End a lease with the event that `event_for` makes, unless it is over already.
+
+    A retry of the very request that ended it is no second ending, and gets the answer of the first.
+    """
     events, lease = age(lease, view, now)
-    if lease.is_terminal:
-        return events, Ended(lease=lease, already=True)
     ending = event_for(lease)
+    if lease.is_terminal:
+        again = (lease.end_request, lease.ended_by) == (ending.request, ending.actor)
+        return events, Ended(lease=lease, already=not again)
     return [*events, ending], Ended(lease=evolve(lease, ending))

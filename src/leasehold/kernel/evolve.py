@@ -108,6 +108,7 @@ def _end(
         state=state,
         terminated_at_ns=event.at_ns,
         ended_by=event.actor,
+        end_request=event.request,
         version=lease.version + 1,
         **why,
     )

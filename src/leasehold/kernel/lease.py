@@ -108,6 +108,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """Who ended it: the holder, an operator, or `registrar` for time and reboots."""
     end_reason: str | None = None
     """What an operator, or the registrar, gave as the reason for a revocation."""
+    end_request: str | None = None
+    """The request that released or revoked it, so that a retry is told what the first try was."""
     adopted_from: str | None = None
     """The lease this one replaced, when its holder adopted its own lost lease."""
     bound_to_boot: bool = True

@@ -1,6 +1,6 @@
 """A clock that stands still until it is told otherwise.
 
-Give it to `connect` or to a store, and time passes only when the test says so. It can do what a machine's
+Give it to a store and to a `Client`, and time passes only when the test says so. It can do what a machine's
 clock does once in a while and a test cannot wait for: sleep, jump, go back, start again after a reboot.
 """
 

@@ -46,7 +46,7 @@ _EXTENDED = (
     "version",
 )
 """What a renewal changes. The status is not among it, so that a renewal touches one index only."""
-_ENDED = ("status", "terminated_at_ns", "release_reason", "ended_by", "end_reason")
+_ENDED = ("status", "terminated_at_ns", "release_reason", "ended_by", "end_reason", "end_request")
 """What an end changes."""
 
 LEASE_COLUMNS = ", ".join((*_FIXED, *_EXTENDED, *_ENDED))
@@ -73,7 +73,7 @@ def lease_of(row: Row) -> Lease:
     (lease_id, tenant, resource, holder, mode, token, issued_at_ns, max_renewals, adopted_from,
      bound_to_boot, signature, metadata, config_version, zone_version,
      ttl_ns, issued, expires, era, rate, expires_at_ns, renewal_count, last_renewed_at_ns, version,
-     status, terminated_at_ns, release_reason, ended_by, end_reason) = row
+     status, terminated_at_ns, release_reason, ended_by, end_reason, end_request) = row
     # fmt: on
     return Lease(
         lease_id=lease_id,
@@ -102,6 +102,7 @@ def lease_of(row: Row) -> Lease:
         release_reason=_REASONS[release_reason],
         ended_by=ended_by,
         end_reason=end_reason,
+        end_request=end_request,
     )
 
 
@@ -158,6 +159,7 @@ def _ended(lease: Lease) -> Row:
         lease.release_reason,
         lease.ended_by,
         lease.end_reason,
+        lease.end_request,
     )
 
 

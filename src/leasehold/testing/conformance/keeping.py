@@ -42,7 +42,7 @@ FULL = lease(
 """A lease in which no field has its default."""
 
 STANDING = {"renewal_count", "last_renewed_at_ns", "version", "state"}
-ENDINGS = {"terminated_at_ns", "release_reason", "ended_by", "end_reason"}
+ENDINGS = {"terminated_at_ns", "release_reason", "ended_by", "end_reason", "end_request"}
 
 
 class Keeping(Opening):
@@ -96,7 +96,9 @@ class Keeping(Opening):
         }
         before = [replace(FULL, lease_id=name) for name in ends]
         after = [
-            replace(one, terminated_at_ns=9, ended_by="olga", version=2, **ends[one.lease_id])
+            replace(
+                one, terminated_at_ns=9, ended_by="olga", end_request="r9", version=2, **ends[one.lease_id]
+            )
             for one in before
         ]
         first = batch(EMPTY, created=tuple(before))

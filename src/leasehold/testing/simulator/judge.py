@@ -138,10 +138,12 @@ class Judge:
             return
         lease = self._lease(one.lease.lease_id)
         self._require(lease.ended_position is not None, "{} is over, and stands", lease.lease_id)
+        by_this_request = lease.end_request_id == command.request_id
+        self._require(one.already != by_this_request, "{} was told that it ended {}", command, one.lease)
         if one.already:
             self._stage.tally.note("released already")
-        else:
-            self._require(self._ended_here(lease.lease_id), "{} was ended before", lease.lease_id)
+        elif not self._ended_here(lease.lease_id):
+            self._stage.tally.note("end repeated")
 
     def _check_refusal(self, command: Command, refusal: Refusal) -> None:
         self._stage.tally.note(f"refused {refusal.code}")

@@ -64,6 +64,7 @@ OUTCOMES = (
     "renewal repeated",
     "released",
     "released already",
+    "end repeated",
     "revoked by an operator",
     "revoked by a reboot",
     "expired",

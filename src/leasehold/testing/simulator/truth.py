@@ -26,6 +26,7 @@ class TrueLease:
 
     __slots__ = (
         "bound",
+        "end_request_id",
         "end_tick",
         "ended_position",
         "holder",
@@ -52,6 +53,7 @@ class TrueLease:
         self.end_tick = event.tick.value + event.ttl_ns
         """From this tick of the present era on it blocks nobody and is of no use, recorded or not."""
         self.ended_position: int | None = None
+        self.end_request_id = ""
         self.rebooted = False
         """Its holder cannot have survived a reboot of the machine."""
 
@@ -166,6 +168,7 @@ class Truth:
         if lease is None:
             return f"{event.lease_id} ended a second time"
         lease.ended_position = position
+        lease.end_request_id = request_id_of(event)
         if isinstance(event, LeaseExpired) and event.tick.value < lease.end_tick:
             return f"{event.lease_id} was expired {lease.end_tick - event.tick.value} ns too early"
         return None

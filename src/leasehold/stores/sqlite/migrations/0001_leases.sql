@@ -69,6 +69,7 @@ CREATE TABLE leases (
     release_reason     TEXT,
     ended_by           TEXT,
     end_reason         TEXT,
+    end_request        TEXT,
     adopted_from       TEXT,
     bound_to_boot      INTEGER NOT NULL,
     signature          BLOB    NOT NULL,
