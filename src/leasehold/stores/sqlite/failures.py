@@ -19,6 +19,9 @@ from leasehold.errors import (
     StoreUnusable,
 )
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the operating system says when a file may not grow. SQLite calls only the first of them full."""
+
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
@@ -31,8 +34,8 @@ def translated(path: str) -> Iterator[None]:
 
 def system_error(error: OSError, path: str) -> StoreError:
     """Return our error for one that the operating system gave us before SQLite had its say."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFull(f"no space left for {path}; free some and try again", path=path)
+    if error.errno in _NO_SPACE:
+        return _full(path)
     return StoreUnusable(
         f"{path} cannot be used as a store: {error.strerror}; check the path, and that the file and its "
         "folder are writable for this user",
@@ -40,8 +43,14 @@ def system_error(error: OSError, path: str) -> StoreError:
     )
 
 
-def store_error(error: apsw.Error, path: str) -> StoreError:
-    """Return our error for one of SQLite's."""
+def _full(path: str) -> StoreFull:
+    return StoreFull(f"no space left for {path}; free some, or raise the quota, and try again", path=path)
+
+
+def store_error(error: apsw.Error, path: str, system_errno: int = 0) -> StoreError:
+    """Return our error for one of SQLite's; `system_errno` is what the system said to SQLite's last call."""
+    if system_errno in _NO_SPACE and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
+        error = apsw.FullError(str(error))
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(
@@ -49,7 +58,7 @@ def store_error(error: apsw.Error, path: str) -> StoreError:
                 path=path,
             )
         case apsw.FullError():
-            return StoreFull(f"no space left for {path}; free some and try again", path=path)
+            return _full(path)
         case apsw.ConstraintError():
             return StoreRejected(f"{path} does not allow this change: {error}", path=path)
         case apsw.ReadOnlyError():

@@ -144,7 +144,7 @@ class SqliteStore:
                 if strengthen:
                     connection.pragma("synchronous", DURABILITIES[self.durability])
         except apsw.Error as error:
-            raise store_error(error, str(self.path)) from error
+            raise store_error(error, str(self.path), connection.system_errno) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
