@@ -1,6 +1,5 @@
 """The simulator's command line."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -70,11 +69,15 @@ def test_wrong_arguments_are_explained(wrong: list[str], capsys: pytest.CaptureF
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_it_without_a_traceback(jobs: str) -> None:
     command = [sys.executable, "-m", "leasehold.testing.simulate", "--seeds", "100000", "--jobs", jobs]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert running.stderr is not None
-    assert "of 100,000 seeds" in running.stderr.readline()
-    os.kill(running.pid, signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr is not None
+        try:
+            assert "of 100,000 seeds" in running.stderr.readline()
+            running.send_signal(signal.SIGINT)
+            _, errors = running.communicate(timeout=60)
+        finally:
+            # Whatever went wrong, nothing is left running behind the tests.
+            running.kill()
     assert running.returncode == 130
     assert errors.rstrip().endswith("interrupted")
     assert "Traceback" not in errors
