@@ -140,6 +140,10 @@ class Other:
         self.process.kill()
         self.join()
 
+    def hang_up(self) -> None:
+        """Close the pipe, which also ends children of the process that still listen to it."""
+        self._pipe.close()
+
 
 @contextmanager
 def others(*processes: Other) -> Iterator[tuple[Other, ...]]:
@@ -150,6 +154,7 @@ def others(*processes: Other) -> Iterator[tuple[Other, ...]]:
         for other in processes:
             if other.process.exitcode is None:
                 other.kill()
+            other.hang_up()
 
 
 Pipe = Connection
