@@ -16,7 +16,7 @@ _WORDS = {
     "field": "Which argument is wrong.",
     "hash": "Vouches for this entry and all before it.",
     "holder": "Who owns it.",
-    "identity": "The device and inode of the store's file.",
+    "identity": "The device, inode and time of birth of the store's file.",
     "last_renewed_at_ns": "Wall time of the last renewal.",
     "lease": "The lease.",
     "lease_id": "The lease's id.",
