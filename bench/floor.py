@@ -1,7 +1,8 @@
 """The raw floor: what SQLite itself can do with the least that a durable lease with a history needs.
 
 A pair is two transactions, each one lease-row write (primary key and partial unique index) and one
-250-byte event row (one index).
+250-byte event row (one index). Ids and names are as long as ours; everything else is as SQLite has it by
+default.
 """
 
 from pathlib import Path
@@ -11,12 +12,13 @@ import apsw
 _SCHEMA = """
 CREATE TABLE leases (
     lease_id TEXT PRIMARY KEY, resource TEXT, holder TEXT, status TEXT, mode TEXT, expires INTEGER
-) WITHOUT ROWID;
+);
 CREATE UNIQUE INDEX exclusive ON leases (resource) WHERE status = 'active' AND mode = 'exclusive';
 CREATE TABLE events (position INTEGER PRIMARY KEY, lease_id TEXT, body BLOB);
 CREATE INDEX events_by_lease ON events (lease_id);
 """
 _BODY = b"e" * 250
+_HOLDER = "machine-12345-0123abcd/1"
 
 
 class Floor:
@@ -32,10 +34,12 @@ class Floor:
     def pair(self) -> None:
         """Insert a lease and an event; then end the lease and insert another event."""
         self._count += 1
-        lease_id = f"lease-{self._count:012d}"
+        lease_id = f"01234567-89ab-7cde-8f01-{self._count:012d}"
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
-        execute("INSERT INTO leases VALUES (?, 'r', 'h', 'active', 'exclusive', 1)", (lease_id,))
+        execute(
+            "INSERT INTO leases VALUES (?, ?, ?, 'active', 'exclusive', 1)", (lease_id, "resource", _HOLDER)
+        )
         execute("INSERT INTO events (lease_id, body) VALUES (?, ?)", (lease_id, _BODY))
         execute("COMMIT")
         execute("BEGIN IMMEDIATE")
