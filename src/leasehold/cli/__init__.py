@@ -3,12 +3,16 @@
 - ``entry``       from arguments to an exit code; what errors look like
 - ``parser``      the commands, their options, and suggestions for those that do not exist
 - ``connecting``  which store, and who is asking
-- ``claims``      acquire, renew, release, revoke, sweep
-- ``looking``     ls, show, history, watch
+- ``claims``      acquire, renew
+- ``endings``     release, revoke, sweep
+- ``looking``     ls, show
+- ``events``      history, watch
 - ``running``     run: a lease around another command
 - ``upkeep``      backup, restore
 - ``doctor``      what could be wrong with a store, and what to do about it
 - ``demo``        watch processes compete, die and take over
+- ``shapes``      what --json prints
+- ``output``      what people see
 
 `leasehold --help` has to be quick: what a command needs is imported when it runs.
 """

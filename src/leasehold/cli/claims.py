@@ -1,4 +1,4 @@
-"""acquire, renew, release, revoke, sweep: leases in the hands of people and scripts.
+"""acquire, renew: leases in the hands of people and scripts.
 
 A lease that `acquire` takes outlives the command and nobody renews it: it ends after its TTL unless it is
 renewed or released before. An `acquire` that is interrupted before it has told about its lease leaves none.
@@ -8,38 +8,23 @@ import argparse
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from leasehold.cli.connecting import add_holder_option, connected, holder_of
+from leasehold.cli.connecting import add_holder_option, connected
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.entry import message_of, report
-from leasehold.cli.output import Output, counted, local_time
+from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
 
 if TYPE_CHECKING:
     from leasehold.engine.registrar import LeaseStatus
 
-_LEASE_HELP = "the id of a lease, as acquire and ls print it"
+LEASE_HELP = "the id of a lease, as acquire and ls print it"
 
 
 def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     _add_acquire(commands)
     _add_renew(commands)
-    _add_release(commands)
-    _add_revoke(commands)
-    commands.add(
-        "sweep",
-        _sweep,
-        "record the end of leases whose time is over",
-        details="""\
-Nobody has to: an expired lease blocks nobody, and every command sweeps some in passing. Sweep if you
-want the end of all of them in the history now.
-
-example:
-  leasehold sweep
-
-exit codes: 0 done · 1 error""",
-    )
 
 
 def add_claim_options(parser: argparse.ArgumentParser) -> None:
@@ -167,7 +152,7 @@ example:
 
 exit codes: 0 all renewed · 76 a lease is lost · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("leases", metavar="LEASE", nargs="+", help=_LEASE_HELP)
+    parser.add_argument("leases", metavar="LEASE", nargs="+", help=LEASE_HELP)
     parser.add_argument(
         "--ttl", type=parse_duration, metavar="TIME", help="for how long (default: its own TTL)"
     )
@@ -192,129 +177,10 @@ def _renew(arguments: Namespace) -> int:
     else:
         for status in renewed:
             _tell(out, status, f"renewed {status.lease.resource}")
-    return _report_all(failed, out)
+    return report_all(failed, out)
 
 
-def _report_all(errors: list[LeaseholdError], out: Output) -> int:
+def report_all(errors: list[LeaseholdError], out: Output) -> int:
     """Say what went wrong with each lease; the first one decides the exit code."""
     codes = [report(error, as_json=out.as_json) for error in errors]
     return codes[0] if codes else 0
-
-
-def _add_release(commands: Commands) -> None:
-    parser = commands.add(
-        "release",
-        _release,
-        "give leases back",
-        details="""\
-Releasing what is over already changes nothing and is no error.
-
-examples:
-  leasehold release 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b
-  leasehold release --all --holder alice
-
-exit codes: 0 done · 76 a lease is not yours, or does not exist · 1 error · 2 wrong usage""",
-    )
-    parser.add_argument("leases", metavar="LEASE", nargs="*", help=_LEASE_HELP)
-    parser.add_argument("--all", action="store_true", help="everything that the holder has")
-    parser.add_argument(
-        "--reason",
-        choices=("voluntary", "completed", "aborted"),
-        type=str.lower,
-        default="voluntary",
-        help="why, for the history (default: %(default)s)",
-    )
-    add_holder_option(parser, "who holds them")
-
-
-def _release(arguments: Namespace) -> int:
-    if arguments.all == bool(arguments.leases):
-        raise UsageError("name the leases to release, or say --all")
-    return _release_all(arguments) if arguments.all else _release_some(arguments)
-
-
-def _release_all(arguments: Namespace) -> int:
-    out = Output(arguments)
-    holder = holder_of(arguments)
-    with connected(arguments) as client:
-        count = client.release_all(holder, reason=arguments.reason)
-    if out.as_json:
-        out.json({"holder": holder, "released_count": count})
-    else:
-        out.line(f"released {counted(count, 'lease')} of {holder}")
-    return 0
-
-
-def _release_some(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import error_shape
-
-    out = Output(arguments)
-    released: list[str] = []
-    over: list[str] = []
-    failed: list[LeaseholdError] = []
-    with connected(arguments) as client:
-        for lease_id in arguments.leases:
-            try:
-                (released if client.release(lease_id, reason=arguments.reason) else over).append(lease_id)
-            except LeaseholdError as error:
-                failed.append(error)
-    if out.as_json:
-        failures = [error_shape(error, message_of(error)) for error in failed]
-        count = len(released)
-        out.json({"released": released, "released_count": count, "already_over": over, "failed": failures})
-    else:
-        for lease_id in released:
-            out.line(f"released {lease_id}")
-        for lease_id in over:
-            out.line(f"{lease_id} was over already")
-    return _report_all(failed, out)
-
-
-def _add_revoke(commands: Commands) -> None:
-    parser = commands.add(
-        "revoke",
-        _revoke,
-        "end a lease over its holder's head",
-        details="""\
-For operators. The holder learns of it at its next renewal; the resource can be acquired at once, under a
-higher token. The history keeps who revoked it and why.
-
-example:
-  leasehold revoke 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --reason "worker is stuck"
-
-exit codes: 0 revoked, or over already · 76 no such lease · 1 error · 2 wrong usage""",
-    )
-    parser.add_argument("lease", metavar="LEASE", help=_LEASE_HELP)
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the history")
-    parser.add_argument("--operator", metavar="NAME", help="who revokes it (default: as --holder elsewhere)")
-
-
-def _revoke(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import lease_shape
-
-    out = Output(arguments)
-    with connected(arguments, holder=arguments.operator) as client:
-        revoked = client.revoke(arguments.lease, reason=arguments.reason)
-        status = client.get(arguments.lease)
-    if out.as_json:
-        shape = {} if status is None else lease_shape(status)
-        out.json({**shape, "revoked": revoked})
-    elif revoked:
-        holder = "" if status is None else f", held by {status.lease.holder}"
-        out.line(f"revoked {arguments.lease}{holder}")
-    else:
-        out.line(f"{arguments.lease} was over already")
-    return 0
-
-
-def _sweep(arguments: Namespace) -> int:
-    out = Output(arguments)
-    total = 0
-    with connected(arguments) as client:
-        while count := client.sweep():
-            total += count
-    if out.as_json:
-        out.json({"swept_count": total})
-    else:
-        out.line(f"recorded the end of {counted(total, 'lease')}")
-    return 0

@@ -1,14 +1,14 @@
-"""ls, show, history, watch: who holds what, and what happened. Nothing here changes anything."""
+"""ls, show: who holds what, since when and until when. Nothing here changes anything."""
 
-import argparse
 from argparse import Namespace
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration
+from leasehold.cli.events import print_entries
 from leasehold.cli.output import Cell, Output, local_time
-from leasehold.cli.parser import Commands
+from leasehold.cli.parser import Commands, positive_number
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
@@ -24,8 +24,6 @@ def add_commands(commands: Commands) -> None:
     """Add the commands of this module."""
     _add_ls(commands)
     _add_show(commands)
-    _add_history(commands)
-    _add_watch(commands)
 
 
 def _add_ls(commands: Commands) -> None:
@@ -55,15 +53,9 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     )
     chosen.add_argument("--all", action="store_true", help="leases in any state")
     parser.add_argument(
-        "--limit", type=_count, default=100, metavar="N", help="at most so many (default: 100)"
+        "--limit", type=positive_number, default=100, metavar="N", help="at most so many (default: 100)"
     )
     parser.add_argument("--after", metavar="LEASE", help="go on behind this lease id")
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
-    return int(text)
 
 
 def _ls(arguments: Namespace) -> int:
@@ -202,165 +194,9 @@ def _show_resource(out: Output, resource: str, client: "Client") -> None:
     if out.as_json:
         leases = [lease_shape(status) for status in statuses]
         out.json({"kind": "resource", "resource": resource, "held": bool(leases), "leases": leases})
-    elif not statuses:
+        return
+    if not statuses:
         out.line(f"nobody holds {resource}")
-    for status in statuses if not out.as_json else []:
+    for status in statuses:
         facts = [fact for fact in _lease_facts(status) if fact[0] != "resource"]
         out.facts(f"{resource} is held", [("lease", status.lease.lease_id), *facts])
-
-
-def _add_history(commands: Commands) -> None:
-    parser = commands.add(
-        "history",
-        _history,
-        "show what happened, oldest first",
-        details="""\
-With --json: one object per line. Each entry's hash covers all entries before it; `leasehold doctor` checks
-the whole chain.
-
-examples:
-  leasehold history report-42
-  leasehold history --holder alice --type revoked --json
-
-exit codes: 0 done · 1 error · 2 wrong usage""",
-    )
-    parser.add_argument("resource", metavar="RESOURCE", nargs="?", help="only about this resource")
-    parser.add_argument("--lease", metavar="LEASE", help="only about this lease")
-    parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
-    parser.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        type=_event_type,
-        metavar="TYPE",
-        help="only issued, renewed, released, expired, revoked or rearmed; may be repeated",
-    )
-    parser.add_argument("--after", type=_position, default=0, metavar="N", help="go on behind this position")
-    parser.add_argument("--limit", type=_count, metavar="N", help="at most so many (default: all)")
-
-
-def _event_type(text: str) -> str:
-    """Return the full name of a type of event: `renewed` means `lease.renewed`."""
-    from leasehold.kernel.events import LeaseEvent
-
-    known = {str(kind.__struct_config__.tag) for kind in get_args(LeaseEvent)}
-    name = text.lower() if "." in text else f"lease.{text.lower()}"
-    if name not in known:
-        short = ", ".join(sorted(kind.removeprefix("lease.") for kind in known))
-        raise argparse.ArgumentTypeError(f"{text!r} is none of: {short}")
-    return name
-
-
-def _position(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no position; history prints them in its first column")
-    return int(text)
-
-
-def _history(arguments: Namespace) -> int:
-    out = Output(arguments)
-    left = arguments.limit
-    after = arguments.after
-    empty = True
-    with connected(arguments) as client:
-        while left is None or left > 0:
-            entries = client.history(
-                lease_id=arguments.lease,
-                resource=arguments.resource,
-                holder=arguments.holder,
-                types=arguments.type,
-                after=after,
-                limit=_PAGE if left is None else min(left, _PAGE),
-            )
-            if not entries:
-                break
-            print_entries(out, entries, headed=empty)
-            empty = False
-            after = entries[-1].position
-            left = None if left is None else left - len(entries)
-    if empty and not out.as_json:
-        out.line("nothing happened")
-    return 0
-
-
-_HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
-
-
-def print_entries(out: Output, entries: list["Entry"], *, headed: bool = True) -> None:
-    """Write ledger entries as a table, or as one JSON object per line."""
-    from leasehold.cli.shapes import entry_shape
-
-    if out.as_json:
-        for entry in entries:
-            out.json(entry_shape(entry))
-        return
-    rows = [_entry_row(entry) for entry in entries]
-    if headed:
-        out.table(_HEADINGS, rows)
-    else:
-        widths = [max(len(str(row[column])) for row in rows) for column in range(len(_HEADINGS))]
-        for row in rows:
-            out.line(out.row(row, widths))
-
-
-def _entry_row(entry: "Entry") -> list[str]:
-    event = entry.event
-    facts: dict[str, Any] = {name: getattr(event, name, None) for name in ("resource", "holder", "token")}
-    details = [f"lease {lease_id}" for lease_id in event.lease_ids[:1]]
-    if len(event.lease_ids) > 1:
-        details.append(f"and {len(event.lease_ids) - 1} more")
-    reason = getattr(event, "reason", None)
-    if event.actor != facts["holder"]:
-        details.append(f"by {event.actor}")
-    if reason is not None:
-        details.append(f"({reason})")
-    return [
-        str(entry.position),
-        local_time(event.at_ns),
-        event.type.removeprefix("lease."),
-        facts["resource"] or "-",
-        facts["holder"] or "-",
-        "-" if facts["token"] is None else str(facts["token"]),
-        " ".join(details),
-    ]
-
-
-def _add_watch(commands: Commands) -> None:
-    parser = commands.add(
-        "watch",
-        _watch,
-        "follow what happens, as it happens",
-        details="""\
-No gap, no repeat, in order; until Ctrl-C. With --json: one object per line. Go on later where you stopped
-with --after and the last position you saw.
-
-examples:
-  leasehold watch
-  leasehold watch --resource report-42 --after 0 --json
-
-exit codes: 130 interrupted · 1 error · 2 wrong usage""",
-    )
-    parser.add_argument(
-        "--after", type=_position, metavar="N", help="begin behind this position (default: from now on)"
-    )
-    parser.add_argument("--resource", metavar="NAME", help="only about this resource")
-    parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
-
-
-_WATCH_WIDTHS = (6, 19, 8, 20, 20, 10, 0)
-
-
-def _watch(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import entry_shape
-
-    out = Output(arguments)
-    if not out.as_json:
-        out.line(out.row([(heading, "bold") for heading in _HEADINGS], _WATCH_WIDTHS))
-    with connected(arguments) as client:
-        entries = client.watch(after=arguments.after, resource=arguments.resource, holder=arguments.holder)
-        for entry in entries:
-            if out.as_json:
-                out.json(entry_shape(entry))
-            else:
-                out.line(out.row(_entry_row(entry), _WATCH_WIDTHS))
-    return 0

@@ -102,12 +102,19 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         parser.add_argument("--version", action="store_true", help="print the version and exit")
 
 
+def positive_number(text: str) -> int:
+    """Return the number that an option was given; refuse anything but 1, 2, 3 and so on."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return int(text)
+
+
 def all_commands() -> Commands:
     """Return the parser of the whole command line."""
-    from leasehold.cli import claims, demo, doctor, looking, running, upkeep
+    from leasehold.cli import claims, demo, doctor, endings, events, looking, running, upkeep
 
     commands = Commands()
-    for group in (claims, looking, running, upkeep, doctor, demo):
+    for group in (claims, endings, looking, events, running, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 

@@ -8,7 +8,7 @@ from leasehold.cli.demo_parts.actors import Actors, Heard, NothingHeard
 from leasehold.cli.demo_parts.narration import Story
 from leasehold.cli.demo_parts.shelf import Shelf
 from leasehold.cli.demo_parts.worker import RESOURCE
-from leasehold.cli.looking import print_entries
+from leasehold.cli.events import print_entries
 from leasehold.cli.output import Output, counted
 from leasehold.client.connect import connect
 from leasehold.client.sync_client import Client

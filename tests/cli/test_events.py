@@ -1,0 +1,68 @@
+import signal
+
+from tests.cli.shell import Shell
+
+
+def test_history_tells_what_happened_in_order_and_can_be_narrowed(shell: Shell) -> None:
+    lease = shell.json("acquire", "door", "--holder", "ann")["lease_id"]
+    shell.run("renew", lease, "--holder", "ann")
+    shell.run("acquire", "gate", "--holder", "ben")
+    shell.run("revoke", lease, "--reason", "stuck", "--operator", "boss")
+    header, *rows = shell.run("history").out.splitlines()
+    assert header.split() == ["#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS"]
+    assert [row.split()[3] for row in rows] == ["issued", "renewed", "issued", "revoked"]
+    assert rows[-1].endswith(f"lease {lease} by boss (stuck)")
+
+    def types(*options: str) -> list[str]:
+        return [entry["type"] for entry in shell.run("history", "--json", *options).json_lines]
+
+    assert types("door") == ["lease.issued", "lease.renewed", "lease.revoked"]
+    assert types("--holder", "ben") == ["lease.issued"]
+    assert types("--lease", lease, "--type", "issued", "--type", "lease.revoked") == [
+        "lease.issued",
+        "lease.revoked",
+    ]
+    assert types("--limit", "2") == ["lease.issued", "lease.renewed"]
+    assert shell.run("history", "nothing").out == "nothing happened\n"
+
+
+def test_history_as_json_has_a_stable_shape(shell: Shell) -> None:
+    lease = shell.json("acquire", "door", "--holder", "ann", "--ttl", "90", "--metadata", "a=b")
+    (entry,) = shell.run("history", "--json").json_lines
+    assert len(entry.pop("hash")) == 64
+    assert entry.pop("at") == lease["issued_at"]
+    assert entry.pop("tick") > 0
+    assert entry == {
+        "position": 2, "type": "lease.issued", "era": 1, "actor": "ann", "lease_ids": [lease["lease_id"]],
+        "tenant": "default", "lease_id": lease["lease_id"], "resource": "door", "holder": "ann",
+        "token": lease["token"], "mode": "exclusive", "ttl": 90.0, "max_renewals": -1, "adopted_from": None,
+        "survives_reboot": True, "metadata": {"a": "b"}, "config_version": "", "zone_version": "",
+    }  # fmt: skip
+    assert shell.run("history", "--after", "2", "--json").out == ""
+
+
+def test_long_histories_are_printed_whole(shell: Shell) -> None:
+    with shell.client() as client:
+        lease = client.acquire("door", ttl=60)
+        for _ in range(1_100):
+            lease.renew()
+        lease.detach()
+    assert len(shell.run("history").out.splitlines()) == 1_102
+    assert len(shell.run("history", "--json", "--limit", "1050").json_lines) == 1_050
+
+
+def test_watch_follows_until_it_is_interrupted(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    as_json = shell.start("watch", "--json", "--after", "0", "--resource", "door")
+    for_people = shell.start("watch", "--after", "0", "--holder", "ann")
+    assert for_people.line().split()[0] == "#"
+    assert '"lease.issued"' in as_json.line()
+    assert "issued" in for_people.line()
+    shell.run("acquire", "gate", "--holder", "ben")
+    shell.run("release", "--all", "--holder", "ann")
+    assert '"lease.released"' in as_json.line()
+    assert "released" in for_people.line()
+    for watching in (as_json, for_people):
+        watching.send(signal.SIGINT)
+        result = watching.end()
+        assert (result.code, result.out, result.err) == (130, "", "")
