@@ -2,11 +2,13 @@
 
 import json
 import os
+import pty
 import queue
 import select
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -105,6 +107,55 @@ class Running:
             stream.close()
 
 
+class Terminal:
+    """A terminal in which one command runs."""
+
+    def __init__(self, command: tuple[str, ...], environment: dict[str, str]) -> None:
+        self._keyboard, screen = pty.openpty()
+        _let_nothing_be_flushed(screen)
+        # The first terminal that the leader of a new session opens becomes that session's own. It says so
+        # before we close our end: a terminal that nobody has open is gone.
+        takes_terminal = 'exec <"$0" >"$0" 2>&1; echo ready; exec "$@"'
+        self._process = subprocess.Popen(
+            ["sh", "-c", takes_terminal, os.ttyname(screen), *command],
+            env=environment,
+            start_new_session=True,
+        )
+        self.process_id = self._process.pid
+        self._shown = ""
+        self.wait_for("ready")
+        os.close(screen)
+
+    def wait_for(self, text: str) -> None:
+        while text not in self._shown:
+            self._shown += os.read(self._keyboard, 4096).decode()
+
+    def press(self, key: bytes) -> None:
+        os.write(self._keyboard, key)
+
+    def end(self) -> tuple[int, str]:
+        """Wait for the command to end; return its exit code, and all that was shown."""
+        try:
+            while chunk := os.read(self._keyboard, 4096):
+                self._shown += chunk.decode()
+        except OSError:  # how a terminal says that nobody is there any more
+            pass
+        return self._process.wait(), self._shown
+
+    def close(self) -> None:
+        """End whatever is left of the command."""
+        self._process.kill()
+        self._process.wait()
+        os.close(self._keyboard)
+
+
+def _let_nothing_be_flushed(screen: int) -> None:
+    """Keep Ctrl-C from wiping out what a command says in answer to it."""
+    settings = termios.tcgetattr(screen)
+    settings[3] |= termios.NOFLSH
+    termios.tcsetattr(screen, termios.TCSANOW, settings)
+
+
 class Shell:
     """A user in a folder of its own, with a store of its own."""
 
@@ -119,7 +170,7 @@ class Shell:
         }
         # Bytecode is kept, as it is where leasehold is installed; but not among the sources.
         self.environment |= {"LEASEHOLD_URL": self.url, "PYTHONPYCACHEPREFIX": str(bytecode), "TERM": "xterm"}
-        self._running: list[Running] = []
+        self._running: list[Running | Terminal] = []
 
     def run(self, *arguments: str, code: int = 0, given: str | None = None, **environment: str) -> Result:
         """Run a command to its end; fail unless its exit code is the expected one."""
@@ -148,6 +199,12 @@ class Shell:
         running = Running([EXECUTABLE, *arguments], self.environment | environment, self.folder)
         self._running.append(running)
         return running
+
+    def terminal(self, *command: str) -> Terminal:
+        """Start a command in the foreground of a terminal of its own."""
+        terminal = Terminal(command, self.environment)
+        self._running.append(terminal)
+        return terminal
 
     @contextmanager
     def client(self) -> Iterator[leasehold.Client]:

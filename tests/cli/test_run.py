@@ -1,7 +1,5 @@
 import os
-import pty
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -120,7 +118,7 @@ def test_signals_are_handed_on_to_the_command(shell: Shell, number: signal.Signa
 
 
 def test_a_signal_also_reaches_what_the_command_has_started(shell: Shell) -> None:
-    running = start(shell, command=("sh", "-c", "cat & echo started; wait; wait"))
+    running = start(shell, command=("sh", "-c", "exec 3<&0; cat <&3 & echo started; wait"))
     (cat,) = children_of(command_of(running))
     running.send(signal.SIGTERM)
     assert running.end().code == 128 + signal.SIGTERM
@@ -129,11 +127,13 @@ def test_a_signal_also_reaches_what_the_command_has_started(shell: Shell) -> Non
 
 def test_losing_the_lease_ends_the_command_and_all_it_has_started(shell: Shell) -> None:
     # The grandchild is in a session of its own, where no signal to a process group would find it.
-    script = "exec 3<&0; setsid sh -c 'echo $$; exec cat <&3' & wait"
-    running = shell.start("run", "job", "--ttl", "1s", "--", "sh", "-c", script)
+    grandchild_script = 'trap "echo told; exit" TERM; echo $$; while :; do read line <&3; done'
+    script = f"exec 3<&0; setsid sh -c '{grandchild_script}' & wait"
+    running = shell.start("run", "job", "--ttl", "1s", "--grace", "1h", "--", "sh", "-c", script)
     grandchild = int(running.line())
     (lease,) = leases_of(shell)
     shell.run("revoke", str(lease["lease_id"]), "--reason", "test")
+    assert running.line() == "told"
     result = running.end()
     assert result.code == 76
     assert "is over (revoked)" in result.err
@@ -154,9 +154,9 @@ def test_loss_is_told_as_json_where_json_was_asked_for(shell: Shell) -> None:
 
 def test_a_command_that_ignores_the_request_to_end_is_killed_after_the_grace_time(shell: Shell) -> None:
     script = (
-        "import signal, sys\n"
-        "signal.signal(signal.SIGTERM, lambda *given: print('not yet', flush=True))\n"
-        "print('started', flush=True)\n"
+        "import os, signal\n"
+        "signal.signal(signal.SIGTERM, lambda *given: os.write(1, b'not yet\\n'))\n"
+        "os.write(1, b'started\\n')\n"
         "while True: signal.pause()\n"
     )
     running = start(shell, "--ttl", "1s", "--grace", "300ms", command=(sys.executable, "-c", script))
@@ -251,55 +251,23 @@ def test_an_interruption_before_the_lease_is_held_leaves_nothing(shell: Shell, n
     assert shell.history("job") == []
 
 
-class Terminal:
-    """A terminal in which one command runs."""
-
-    def __init__(self, shell: Shell, *command: str) -> None:
-        self._keyboard, screen = pty.openpty()
-        # The first terminal that the leader of a new session opens becomes that session's own. It says so
-        # before we close our end: a terminal that nobody has open is gone.
-        takes_terminal = 'exec <"$0" >"$0" 2>&1; echo ready; exec "$@"'
-        self._process = subprocess.Popen(
-            ["sh", "-c", takes_terminal, os.ttyname(screen), *command],
-            env=shell.environment,
-            start_new_session=True,
-        )
-        self.process_id = self._process.pid
-        self._shown = ""
-        self.wait_for("ready")
-        os.close(screen)
-
-    def wait_for(self, text: str) -> None:
-        while text not in self._shown:
-            self._shown += os.read(self._keyboard, 4096).decode()
-
-    def press(self, key: bytes) -> None:
-        os.write(self._keyboard, key)
-
-    def end(self) -> tuple[int, str]:
-        """Return the exit code, and all that was shown."""
-        try:
-            while chunk := os.read(self._keyboard, 4096):
-                self._shown += chunk.decode()
-        except OSError:  # how a terminal says that nobody is there any more
-            pass
-        os.close(self._keyboard)
-        return self._process.wait(), self._shown
-
-
 def test_ctrl_c_at_a_terminal_reaches_the_command_once(shell: Shell) -> None:
     script = (
-        "import signal, sys\n"
+        "import os, signal, sys\n"
         "for name in ('SIGINT', 'SIGUSR1'):\n"
-        "    signal.signal(getattr(signal, name), lambda number, frame: print('got', number, flush=True))\n"
-        "print('started', flush=True)\n"
+        "    signal.signal(getattr(signal, name), lambda number, frame: os.write(1, b'got %d\\n' % number))\n"
+        "os.write(1, b'started\\n')\n"
         "sys.stdin.readline()\n"
         "sys.exit(7)\n"
     )
-    terminal = Terminal(shell, EXECUTABLE, "run", "job", "--", sys.executable, "-c", script)
+    terminal = shell.terminal(EXECUTABLE, "run", "job", "--", sys.executable, "-c", script)
     terminal.wait_for("started")
+    # Let leasehold come late, so that what it might hand on is not taken for the same signal.
+    os.kill(terminal.process_id, signal.SIGSTOP)
+    os.waitid(os.P_PID, terminal.process_id, os.WSTOPPED)
     terminal.press(b"\x03")
     terminal.wait_for(f"got {signal.SIGINT:d}")
+    os.kill(terminal.process_id, signal.SIGCONT)
     # Signals are handed on in order: once this one has come, nothing more follows from Ctrl-C.
     os.kill(terminal.process_id, signal.SIGUSR1)
     terminal.wait_for(f"got {signal.SIGUSR1:d}")
@@ -311,7 +279,7 @@ def test_ctrl_c_at_a_terminal_reaches_the_command_once(shell: Shell) -> None:
 
 
 def test_ctrl_c_ends_a_command_that_does_not_mind_it(shell: Shell) -> None:
-    terminal = Terminal(shell, EXECUTABLE, "run", "job", "--", *UNTIL_END_OF_INPUT)
+    terminal = shell.terminal(EXECUTABLE, "run", "job", "--", *UNTIL_END_OF_INPUT)
     terminal.wait_for("started")
     terminal.press(b"\x03")
     assert terminal.end()[0] == 128 + signal.SIGINT
@@ -321,7 +289,7 @@ def test_ctrl_c_ends_a_command_that_does_not_mind_it(shell: Shell) -> None:
 def test_a_command_that_is_suspended_keeps_its_lease(shell: Shell) -> None:
     run = f"{EXECUTABLE} run job --ttl 500ms -- sh -c 'echo started; exec cat'"
     script = f"{run}; echo suspended with $?; read line; fg; echo ended with $?"
-    terminal = Terminal(shell, "bash", "-m", "-c", script)
+    terminal = shell.terminal("bash", "-m", "-c", script)
     terminal.wait_for("started")
     terminal.press(b"\x1a")
     terminal.wait_for(f"suspended with {128 + signal.SIGTSTP}")
