@@ -7,6 +7,7 @@ undisturbed.
 
 import _weakrefset
 import asyncio
+import gc
 import signal
 import sys
 import threading
@@ -49,7 +50,8 @@ class CtrlC:
             raise KeyboardInterrupt
 
     def interrupts(self, call: Callable[[], object]) -> bool:
-        """Make the call, and say whether it was interrupted."""
+        """Make the call, and say whether it was interrupted: it is not if it is over before the nth moment."""
+        gc.disable()  # What a collection runs in between is no part of the call.
         sys.setprofile(self)
         try:
             call()
@@ -57,6 +59,8 @@ class CtrlC:
             return True
         finally:
             sys.setprofile(None)
+            gc.enable()
+        assert self.moment == "none", f"Ctrl-C was swallowed on {self.moment}"
         return False
 
 

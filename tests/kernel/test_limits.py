@@ -37,7 +37,7 @@ def test_the_limits_are_the_documented_ones() -> None:
     assert (TTL_MINIMUM_NS, TTL_MAXIMUM_NS) == (1_000_000, 2_592_000_000_000_000)
 
 
-@pytest.mark.parametrize("text", ["a", "a" * 128, "ä" * 64, "a b", "日本" * 21, "€" * 42])
+@pytest.mark.parametrize("text", ["a", "a" * 128, "ä" * 64, "a b", "ä b", "日本" * 21, "€" * 42])
 def test_text_up_to_the_limit_is_fine(text: str) -> None:
     assert check_text("holder", text) is None
 

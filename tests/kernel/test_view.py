@@ -50,6 +50,7 @@ def loaded(*leases: Lease, keys: Keys | None = None, **records: Any) -> View:
 def missing(ask: Any, *arguments: Any) -> Keys:
     with pytest.raises(Missing) as caught:
         ask(*arguments)
+    assert caught.value.args == (caught.value.keys,), "an error that nobody catches says what was missing"
     return caught.value.keys
 
 
@@ -219,6 +220,10 @@ def test_records_loaded_twice_count_once() -> None:
     assert view.lease("lease-1") == a_lease()
     assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (1, 1)
     assert view.remembered("r:1") == issued()
+
+
+def test_a_view_without_quotas_limits_nothing() -> None:
+    assert View(an_authority()).quotas == Quotas(leases_per_holder=None, leases_per_tenant=None)
 
 
 def test_a_view_of_a_store_that_was_never_opened_has_no_authority() -> None:

@@ -170,7 +170,7 @@ class View:
     def eras_for(self, lease: Lease) -> dict[int, Era]:
         """Return the ended eras that a lease has lived through."""
         expires = lease.expires_tick
-        if expires is None or expires.era >= self.authority.era:
+        if expires is None:
             return self.eras
         needed = set(range(expires.era, self.authority.era)) - self._eras_asked - set(self.eras)
         if needed:
@@ -212,8 +212,11 @@ class View:
             here[lease.lease_id] = lease
 
     def _recount(self, before: Lease | None, after: Lease) -> None:
-        """Keep apart what events change in the counts: a store that is asked later does not know of it."""
-        change = int(not after.is_terminal) - int(before is not None and not before.is_terminal)
+        """Keep apart what events change in the counts: a store that is asked later does not know of it.
+
+        A lease that was there before had not ended, or nothing could have happened to it.
+        """
+        change = int(not after.is_terminal) - int(before is not None)
         holder = (after.tenant, after.holder)
         self._holder_changes[holder] = self._holder_changes.get(holder, 0) + change
         self._tenant_changes[after.tenant] = self._tenant_changes.get(after.tenant, 0) + change
