@@ -50,7 +50,7 @@ class CtrlC:
             raise KeyboardInterrupt
 
     def interrupts(self, call: Callable[[], object]) -> bool:
-        """Make the call, and say whether it was interrupted: it is not if it is over before the nth moment."""
+        """Make the call, and say whether it was interrupted before it was over."""
         gc.disable()  # What a collection runs in between is no part of the call.
         sys.setprofile(self)
         try:
