@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import queue
+import secrets
 import select
 import signal
 import subprocess
@@ -97,9 +98,7 @@ class Running:
         return Result(code, "\n".join(rest), self.process.stderr.read())
 
     def close(self) -> None:
-        """End whatever is left of the command."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        """Let go of a command that has ended, with all that it had started."""
         self.process.wait()
         self._reader.join()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -143,8 +142,7 @@ class Terminal:
         return self._process.wait(), self._shown
 
     def close(self) -> None:
-        """End whatever is left of the command."""
-        self._process.kill()
+        """Let go of a terminal whose command has ended."""
         self._process.wait()
         os.close(self._keyboard)
 
@@ -170,6 +168,7 @@ class Shell:
         }
         # Bytecode is kept, as it is where leasehold is installed; but not among the sources.
         self.environment |= {"LEASEHOLD_URL": self.url, "PYTHONPYCACHEPREFIX": str(bytecode), "TERM": "xterm"}
+        self.environment[_MARK] = secrets.token_hex(8)
         self._running: list[Running | Terminal] = []
 
     def run(self, *arguments: str, code: int = 0, given: str | None = None, **environment: str) -> Result:
@@ -256,9 +255,27 @@ class Shell:
             )
         )
 
+    def _processes(self) -> list[int]:
+        mark = f"{_MARK}={self.environment[_MARK]}".encode()
+        found = []
+        for folder in Path("/proc").iterdir():
+            with suppress(OSError):  # it is no process, or has ended, or is another user's
+                if folder.name.isdecimal() and mark in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+        return found
+
     def close(self) -> None:
+        """End whatever was started here and still runs, wherever in the tree of processes it is by now."""
+        while left := self._processes():
+            for process_id in left:
+                with suppress(ProcessLookupError):
+                    os.kill(process_id, signal.SIGKILL)
         for running in self._running:
             running.close()
+
+
+_MARK = "SHELL_OF_TEST"
+"""A variable in the environment of every process that a shell starts, and of all that those start."""
 
 
 def _word(entry: leasehold.Entry) -> str:

@@ -1,5 +1,6 @@
 import shutil
 import subprocess
+import sys
 from typing import Any
 
 import apsw
@@ -64,6 +65,33 @@ def test_a_lock_that_a_dead_process_left_to_its_child_is_traced_to_the_child(use
         child = int(process.stdout.readline())
         assert process.wait() == 0
         assert f"process {child} (cat)" in problems(used)["writer"]["detail"]
+
+
+def test_a_program_that_locks_the_store_with_sql_is_named(used: Shell) -> None:
+    script = (
+        "import apsw, sys\n"
+        "connection = apsw.Connection(sys.argv[1])\n"
+        "connection.execute('BEGIN IMMEDIATE')\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(used.store)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        writer = problems(used)["writer"]
+        process.communicate()
+    assert f"all writers wait for process {process.pid} (" in writer["detail"]
+    assert writer["advice"] == f"wait for it, or end it: kill {process.pid}"
+
+
+def test_a_store_with_two_names_is_a_problem(used: Shell) -> None:
+    (used.folder / "second name").hardlink_to(used.store)
+    assert "has 2 names" in problems(used)["permissions"]["detail"]
 
 
 def test_a_store_that_does_not_exist_is_a_problem(shell: Shell) -> None:

@@ -58,6 +58,10 @@ def cpu_seconds(act: Callable[[], object]) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
+def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail(shell: Shell) -> None:
+    assert "0 done ? 1 error" in shell.run("--help", PYTHONIOENCODING="ascii").out
+
+
 def test_without_a_command_the_help_is_shown_as_an_error(shell: Shell) -> None:
     result = shell.run(code=2)
     assert result.out == ""

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import apsw
 
 from leasehold.cli.output import counted, local_time
-from leasehold.cli.processes import describe_process, processes_with
+from leasehold.cli.processes import describe_process, holder_of_byte, processes_with
 from leasehold.engine.audit import audit
 from leasehold.engine.port import WouldBlock
-from leasehold.errors import LeaseholdError
+from leasehold.errors import LeaseholdError, StoreBusy
 from leasehold.kernel.authority import observe
 from leasehold.kernel.events import EpochRaised
 from leasehold.stores.sqlite import SqliteStore, files
@@ -24,6 +24,9 @@ from leasehold.stores.sqlite.connection import open_connection, refuse_affected_
 from leasehold.stores.sqlite.migrations import all_migrations, refuse_newer, schema_version
 
 _WRITER_LOCK = "-writer"
+_SQLITE_WRITE_LOCK = 120
+"""The byte of the -shm file whose lock makes a connection the writer; part of SQLite's file format."""
+
 _WRITER_PATIENCE_SECONDS = 2.0
 _LOOK_EVERY_SECONDS = 0.05
 
@@ -54,9 +57,14 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
     if not path.exists():
         return
     yield (schema := _finding("schema", lambda: _schema(path)))
-    if not (place.ok or os.access(path, os.W_OK)) or not schema.ok:
+    if not schema.ok:
         return
-    store = SqliteStore(path, create=False)
+    try:
+        store = SqliteStore(path, create=False)
+    except LeaseholdError as error:
+        if place.ok:
+            yield _problem("store", error)
+        return
     try:
         yield _finding("clock", lambda: _clock(store))
         yield _finding("writer", lambda: _writer(store))
@@ -71,8 +79,13 @@ def _finding(check: str, look: Callable[[], str]) -> Finding:
     except Trouble as trouble:
         return Finding(check, False, str(trouble), trouble.advice)
     except LeaseholdError as error:
-        detail, _, advice = str(error).rpartition("; ")
-        return Finding(check, False, detail or advice, advice if detail else None)
+        return _problem(check, error)
+
+
+def _problem(check: str, error: LeaseholdError) -> Finding:
+    """Take an error apart: what happened, and what to do next."""
+    detail, _, advice = str(error).rpartition("; ")
+    return Finding(check, False, detail or advice, advice if detail else None)
 
 
 def _library() -> str:
@@ -147,6 +160,9 @@ def _writer(store: SqliteStore) -> str:
                 return "nobody is kept waiting"
         except WouldBlock:
             process_id = store.blocker()
+        except StoreBusy:
+            # Somebody who does not queue as we do, such as a SQL shell in the middle of a transaction.
+            raise _stalled(store, holder_of_byte(Path(f"{store.path}-shm"), _SQLITE_WRITE_LOCK)) from None
         if _head(store) != position:
             return "busy, and getting on"
         if time.monotonic() >= patience_ends:

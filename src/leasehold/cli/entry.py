@@ -10,6 +10,7 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from io import TextIOWrapper
 from types import FrameType
 
 from leasehold.cli.parser import UsageError, parse
@@ -36,6 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
             signal.signal(number, _leave)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show ✔ shows ?
     try:
         code = _run(parse(given))
         sys.stdout.flush()

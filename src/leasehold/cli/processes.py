@@ -48,6 +48,18 @@ def describe_process(process_id: int) -> ProcessFacts:
     return ProcessFacts(process_id, command, status["State"], _wall_ns(started_ticks))
 
 
+def holder_of_byte(path: Path, position: int) -> int | None:
+    """Return the process that has a byte of a file locked for writing, as far as the kernel tells."""
+    status = path.stat()
+    file = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    for line in Path("/proc/locks").read_text().splitlines():
+        _, kind, _, access, process_id, locked, first, last = line.replace("-> ", "").split()
+        covers = int(first) <= position and (last == "EOF" or position <= int(last))
+        if covers and (kind, access, locked) == ("POSIX", "WRITE", file):
+            return int(process_id)
+    return None
+
+
 def processes_with(path: Path) -> list[ProcessFacts]:
     """Return the processes, other than this one, that have a file open, as far as this user may see."""
     found = []
