@@ -103,7 +103,8 @@ class Running:
         self._reader.join()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert stream is not None
-            stream.close()
+            with suppress(BrokenPipeError):  # what was written to a command that did not live to read it
+                stream.close()
 
 
 class Terminal:
