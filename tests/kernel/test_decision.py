@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from leasehold.kernel.answers import Ended, Granted, Renewal
 from leasehold.kernel.decision import age
-from leasehold.kernel.lease import LeaseState, Mode
+from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import View
@@ -281,3 +281,15 @@ def test_nobody_makes_a_claim_forgotten_with_an_id_that_reads_like_its_key(regis
     registrar.release(registrar.grant("eve", "window"), request_id=claim.request_key)
 
     assert expect(Granted, registrar.ask(claim)).repeated
+
+
+def test_only_the_request_that_ended_a_lease_is_told_that_it_did(registrar: Registrar) -> None:
+    lease = registrar.grant("ann")
+    registrar.release(lease, request_id="the same id")
+
+    somebody_else = registrar.release(lease, holder="bob", request_id="the same id")[0]
+    for_another_reason = registrar.release(lease, reason=ReleaseReason.ABORTED, request_id="the same id")[0]
+
+    assert expect(Ended, somebody_else).already
+    assert expect(Ended, for_another_reason).already
+    assert not expect(Ended, registrar.release(lease, request_id="the same id")[0]).already

@@ -26,13 +26,15 @@ def release(command: Release, view: View, now: Now) -> Decision:
         lease = view.lease(lease_id)
         if lease is None or lease.tenant != command.tenant:
             outcomes[lease_id] = not_found(lease_id)
-        elif lease.holder != command.holder and not lease.is_terminal:
-            outcomes[lease_id] = about(RefusalCode.NOT_HOLDER, lease, now)
-        else:
+        elif lease.holder == command.holder:
             ends, outcomes[lease_id] = _end(
                 lease, view, now, lambda one: released(one, now, command.reason, command.request_id)
             )
             events += ends
+        elif lease.is_terminal:
+            outcomes[lease_id] = Ended(lease=lease, already=True)
+        else:
+            outcomes[lease_id] = about(RefusalCode.NOT_HOLDER, lease, now)
     answer = Released(outcomes=tuple(outcomes[lease_id] for lease_id in command.lease_ids))
     return Decision(events=events, answer=answer)
 
@@ -102,6 +104,7 @@ def _end(
     events, lease = age(lease, view, now)
     ending = event_for(lease)
     if lease.is_terminal:
-        again = (lease.end_request, lease.ended_by) == (ending.request, ending.actor)
+        first = (lease.end_request, lease.ended_by, lease.release_reason or lease.end_reason)
+        again = first == (ending.request, ending.actor, ending.reason)
         return events, Ended(lease=lease, already=not again)
     return [*events, ending], Ended(lease=evolve(lease, ending))
