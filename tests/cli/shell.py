@@ -223,6 +223,17 @@ class Shell:
         with self.client() as client:
             return [_word(entry) for entry in client.history(resource=resource)]
 
+    def leases(self) -> list[leasehold.Lease]:
+        """Return the leases that stand, without the help of the command line."""
+        with self.client() as client:
+            return [status.lease for status in client.list().statuses if status.is_live]
+
+    def revoke_all(self) -> None:
+        """End every lease over its holder's head."""
+        with self.client() as client:
+            for status in client.list().statuses:
+                client.revoke(status.lease.lease_id, reason="test")
+
     def wait_for_event(self, resource: str, word: str) -> leasehold.Entry:
         """Wait until something has happened to a resource; the test's own time limit is ours."""
         with self.client() as client:

@@ -14,8 +14,10 @@ CHECKS = ["library", "file system", "permissions", "schema", "clock", "writer", 
 @pytest.fixture
 def used(shell: Shell) -> Shell:
     """A shell whose store has been used."""
-    lease = shell.json("acquire", "door")["lease_id"]
-    shell.run("renew", lease)
+    with shell.client() as client:
+        lease = client.acquire("door")
+        lease.renew()
+        lease.detach()
     return shell
 
 
