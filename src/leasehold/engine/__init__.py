@@ -7,5 +7,6 @@
 - ``keeper``     one background renewer for all the leases of a client
 - ``trust``      how long a holder may believe in its lease without hearing from the registrar
 - ``clock``      the clocks and ids of the machine we run on
+- ``signing``    the keys that the registrar signs with
 - ``audit``      is the history whole, and do the tables say what it says?
 """

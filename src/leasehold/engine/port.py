@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from leasehold.engine.signing import KeyRing
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import GENESIS_HASH, Entry
 from leasehold.kernel.lease import Lease, LeaseState
@@ -120,6 +121,11 @@ class Store(Protocol):
     @property
     def url(self) -> str:
         """Return the address under which this store can be opened again."""
+        ...
+
+    @property
+    def key_ring(self) -> KeyRing:
+        """Return where the private keys are that this process signs the ledger with."""
         ...
 
     def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:

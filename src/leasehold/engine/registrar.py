@@ -13,6 +13,7 @@ from leasehold.engine.batch import Outcome, open_epoch
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
+from leasehold.engine.signing import SigningKey
 from leasehold.errors import InvalidInput, StoreBusy, error_of
 from leasehold.kernel.aging import age
 from leasehold.kernel.answers import Answer
@@ -106,6 +107,12 @@ class Registrar:
             now = now_of(transaction.authority, transaction.reading())
             overdue = transaction.lapsed(now.tick, limit)
         yield from overdue
+
+    def signing_key(self) -> SigningKey:
+        """Return the key that this process signs with for this store; the first call may make it."""
+        ring = self.store.key_ring
+        at_hand = ring.at_hand()
+        return ring.load(at_hand[0]) if at_hand else ring.create()
 
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery
+from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, StoreRejected, StoreUnusable
 from leasehold.kernel.authority import Authority, ClockReading, Era
@@ -27,6 +28,7 @@ class MemoryStore:
     def __init__(self, clock: Clock | None = None, identity: str = "memory:1") -> None:
         self.clock = clock or SystemClock()
         self.identity = identity
+        self.key_ring = MemoryKeyRing()
         self._process_id = os.getpid()
         self._turn = Turn()
         # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.

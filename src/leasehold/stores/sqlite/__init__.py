@@ -7,6 +7,7 @@
 - ``write_queue``  who writes next
 - ``connection``   opening the file; which SQLite is good enough
 - ``files``        modes, network file systems
+- ``key_files``    the private keys beside the file
 - ``identity``     which file this is, however it is called
 - ``failures``     what SQLite's errors mean to us
 - ``opened``       one process's hold on the file; why it is given up in a fork

@@ -195,13 +195,13 @@ def _check_backup(partial: Path, expected: Head) -> None:
 def _keep(partial: Path, target: Path, *, overwrite: bool) -> int:
     """Give a finished backup its name, once its bytes are on the disk; return how many they are."""
     try:
-        _sync(partial)
+        files.sync(partial)
         size_bytes = partial.stat().st_size
         if overwrite:
             partial.replace(target)
         else:
             _name_if_free(partial, target)
-        _sync(target.parent)
+        files.sync(target.parent)
     except FileExistsError:
         raise _exists_already(target) from None
     except OSError as error:
@@ -218,14 +218,6 @@ def _name_if_free(partial: Path, target: Path) -> None:
         if target.exists():
             raise FileExistsError(str(target)) from None
         partial.rename(target)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -110,3 +110,12 @@ def file_system_of(path: Path, mount_table: str | None = None) -> str:
 def describe_mode(path: Path) -> str:
     """Return a file's permissions as people write them, such as 0600."""
     return f"{stat.S_IMODE(path.stat().st_mode):04o}"
+
+
+def sync(path: Path) -> None:
+    """Return once the content of a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

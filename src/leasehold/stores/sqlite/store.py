@@ -22,6 +22,7 @@ from leasehold.errors import ClientClosed, InvalidInput
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.connection import DURABILITIES
 from leasehold.stores.sqlite.failures import store_error, translated
+from leasehold.stores.sqlite.key_files import KeyFolder
 from leasehold.stores.sqlite.opened import OpenFile, abandon
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.write_queue import WriteQueue, writer_of
@@ -54,6 +55,7 @@ class SqliteStore:
         self.path = Path(path).resolve()
         self.durability = durability
         self.clock = clock or SystemClock()
+        self.key_ring = KeyFolder(self.path)
         self._vfs = vfs
         self._closed = False
         self._file: OpenFile | None = None

@@ -7,6 +7,7 @@ it meanwhile.
 """
 
 from leasehold.engine.port import Batch
+from leasehold.engine.signing import SEED_BYTES, MemoryKeyRing, SigningKey
 from leasehold.kernel.chain import Entry
 from leasehold.stores.memory import MemoryTables
 from leasehold.testing.simulator.stage import Stage
@@ -22,6 +23,7 @@ class Disk:
         self.version = 0
         """Counts the changes, so that a transaction notices that it was not alone."""
         self.identity = "8:1"
+        self.key_ring = MemoryKeyRing(lambda: SigningKey(stage.random.randbytes(SEED_BYTES)))
         self._synced = self.tables.copy()
         self._unsynced: list[Batch] = []
         self._ghost: Batch | None = None

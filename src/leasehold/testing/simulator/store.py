@@ -44,6 +44,7 @@ class SimulatedStore:
         self._witness = witness
         self._come_between = come_between
         self._break_down = break_down
+        self.key_ring = disk.key_ring
         self.looks: list[Look] = []
         """The transactions of the present batch, without those that were in vain."""
         self.committed: list[Batch] = []
