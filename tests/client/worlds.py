@@ -23,6 +23,7 @@ from leasehold.engine.clock import Clock
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.port import Snapshot, Store, Transaction
 from leasehold.engine.registrar import Registrar
+from leasehold.engine.signing import KeyRing
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed
 from leasehold.kernel.limits import Quotas
@@ -131,6 +132,10 @@ class _Connection:
     @property
     def url(self) -> str:
         return self._shared.url
+
+    @property
+    def key_ring(self) -> KeyRing:
+        return self._shared.key_ring
 
     def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:
         return self._open().write(blocking=blocking, durable=durable)
