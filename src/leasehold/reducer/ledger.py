@@ -1,0 +1,115 @@
+"""The events of a leasehold ledger, folded by the reducer.
+
+A store's events carry what the contract's do not: tokens, modes, tenants, revocations, several renewals in
+one entry. They are checked in the contract's order with the contract's errors, and then go through the same
+`evolve`. Where the contract asks for the registrar's signature, the seal over the event's commit is that
+signature.
+
+Shared leases may stand together on one work; every other claim on leased work is refused.
+"""
+
+from leasehold.kernel.chain import Entry
+from leasehold.kernel.events import LeaseEvent
+from leasehold.kernel.events import LeaseExpired as ExpiredEvent
+from leasehold.kernel.events import LeaseIssued as IssuedEvent
+from leasehold.kernel.events import LeaseReleased as ReleasedEvent
+from leasehold.kernel.events import LeaseRenewed as RenewedEvent
+from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.limits import RESOURCE_BYTES
+from leasehold.reducer.errors import (
+    InvalidExpiration,
+    InvalidInput,
+    LeaseExpired,
+    RenewalDoesNotExtend,
+    WorkAlreadyLeased,
+)
+from leasehold.reducer.lease import Lease
+from leasehold.reducer.payloads import EventRecord, ReducerContext
+from leasehold.reducer.rules import (
+    check_holder,
+    check_name,
+    check_new,
+    check_signature_length,
+    check_signed,
+    standing_lease,
+)
+from leasehold.reducer.state import LeaseReducerState
+
+
+def record_of(entry: Entry, *, seal: bytes) -> tuple[EventRecord, ReducerContext]:
+    """Return a ledger entry as the reducer takes it. `seal` is the signature over the entry's commit."""
+    record = EventRecord(
+        event_type=entry.event.type,
+        session_id=entry.event.request or "",
+        actor_id=entry.event.actor,
+        payload=entry.body,
+        timestamp_ns=entry.event.at_ns,
+        seal=seal,
+    )
+    return record, ReducerContext(entry.position)
+
+
+def fold_event(state: LeaseReducerState, event: LeaseEvent, record: EventRecord) -> list[Lease]:
+    """Return every lease that a store's event changes, as it is afterwards."""
+    if isinstance(event, IssuedEvent):
+        _check_grant(state, event, record)
+        return [_evolved(None, event)]
+    return [_after(standing_lease(state, lease_id), event, record) for lease_id in event.lease_ids]
+
+
+def _check_grant(state: LeaseReducerState, event: IssuedEvent, record: EventRecord) -> None:
+    signature = event.signature or record.seal
+    check_name("lease_id", event.lease_id)
+    check_name("work_id", event.resource, RESOURCE_BYTES)
+    check_name("actor_id", event.holder)
+    check_signature_length(signature)
+    check_new(state, event.lease_id)
+    for standing in state.standing_on(event.resource):
+        if standing.record.mode.conflicts_with(event.mode):
+            raise WorkAlreadyLeased(work_id=event.resource, existing_lease_id=standing.lease_id)
+    check_signed(event.lease_id, signature)
+    if event.ttl_ns <= 0:
+        raise InvalidInput(field="expires_at", reason="must lie after issued_at")
+
+
+def _after(lease: Lease, event: LeaseEvent, record: EventRecord) -> Lease:
+    match event:
+        case RenewedEvent():
+            _check_renewal(lease, event, record)
+        case ReleasedEvent():
+            check_holder(lease, record)
+        case ExpiredEvent():
+            _check_expiry(lease, event)
+        case _:
+            pass
+    return _evolved(lease, event)
+
+
+def _check_renewal(lease: Lease, event: RenewedEvent, record: EventRecord) -> None:
+    expires = lease.record.expires_tick
+    if expires is not None and expires.comparable(event.tick):
+        value = event.renewals[lease.lease_id]
+        if value < expires.value:
+            raise RenewalDoesNotExtend(
+                lease_id=lease.lease_id, current_expires_at=expires.value, new_expires_at=value
+            )
+        if expires.value <= event.tick.value:
+            raise LeaseExpired(lease_id=lease.lease_id, expired_at=lease.expires_at)
+    check_signed(lease.lease_id, record.seal)
+
+
+def _check_expiry(lease: Lease, event: ExpiredEvent) -> None:
+    expires = lease.record.expires_tick
+    if expires is not None and (event.tick.until(expires) or 0) > 0:
+        raise InvalidExpiration(
+            lease_id=lease.lease_id, provided=event.tick.value, lease_expires_at=expires.value
+        )
+
+
+def _evolved(lease: Lease | None, event: LeaseEvent) -> Lease:
+    """Fold. What the law forbids and the contract has no error for means that the ledger was changed."""
+    try:
+        record = evolve(None if lease is None else lease.record, event)
+    except IllegalTransition as error:
+        raise InvalidInput(field="event", reason=f"breaks the law: {error}") from error
+    return Lease(record=record, issued_at_tick=record.issued_tick, expires_at_tick=record.expires_tick)

@@ -1,0 +1,211 @@
+"""The events that a store really writes, folded by the reducer."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.client.sync_client import Client
+from leasehold.engine.port import EntryQuery
+from leasehold.kernel.chain import Entry
+from leasehold.kernel.events import (
+    Event,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseRearmed,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
+    encode_event,
+)
+from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease import ReleaseReason as KernelReason
+from leasehold.kernel.replay import replay
+from leasehold.kernel.tick import Tick
+from leasehold.reducer import (
+    InvalidExpiration,
+    InvalidInput,
+    LeaseAlreadyTerminal,
+    LeaseError,
+    LeaseNotFound,
+    LeaseReducer,
+    LeaseState,
+    MissingSignature,
+    RenewalDoesNotExtend,
+    Unauthorized,
+    WorkAlreadyLeased,
+    record_of,
+)
+from leasehold.reducer import LeaseExpired as Expired
+from leasehold.testing.clock import FakeClock
+from tests.client.worlds import World
+from tests.kernel.records import OF_LEASE
+
+SEAL = b"sealed"
+
+
+def fold(entries: list[Entry], tenant: str = "default") -> LeaseReducer:
+    reducer = LeaseReducer(tenant)
+    for entry in entries:
+        reducer.apply(*record_of(entry, seal=SEAL))
+    return reducer
+
+
+def told(*events: Event, seal: bytes = SEAL) -> LeaseReducer:
+    reducer = LeaseReducer()
+    for position, event in enumerate(events, start=1):
+        entry = Entry(position=position, event=event, body=encode_event(event), hash=bytes(32))
+        reducer.apply(*record_of(entry, seal=seal))
+    return reducer
+
+
+def issued(**fields: Any) -> LeaseIssued:
+    return LeaseIssued(**(OF_LEASE | {"ttl_ns": 40} | fields))
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def leases(request: pytest.FixtureRequest, clock: FakeClock, tmp_path: Path) -> Iterator[Client]:
+    world = World(request.param, "blocking", clock, tmp_path)
+    yield world.connect(holder="ann").target
+    asyncio.run(world.close())
+
+
+def live_a_little(leases: Client, clock: FakeClock) -> None:
+    """Everything that can happen to a lease, a reboot included."""
+    leases.acquire("survivor", ttl=600, survives_reboot=True)
+    leases.acquire("rebooted", ttl=600)
+    clock.reboot(down_seconds=5)
+    kept = leases.acquire("kept", ttl=60)
+    leases.renew_many([kept, leases.acquire("kept too", ttl=60)])
+    leases.acquire("adopted", ttl=60)
+    leases.acquire("adopted", ttl=60, adopt=True)
+    shared = [leases.acquire("shared", ttl=60, mode="shared", holder=holder) for holder in ("ann", "bob")]
+    leases.acquire("lapsed", ttl=1)
+    revoked = leases.acquire("revoked", ttl=60)
+    clock.advance(5)
+    leases.revoke(revoked.lease_id, reason="test")
+    leases.acquire("lapsed", ttl=60, holder="bob")
+    leases.acquire("rebooted", ttl=60, holder="bob")
+    leases.renew(leases.inspect("survivor")[0].lease.lease_id, ttl=900)
+    shared[1].release()
+
+
+def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Client, clock: FakeClock) -> None:
+    live_a_little(leases, clock)
+    entries = leases._registrar.entries(EntryQuery())
+    assert {entry.event.type for entry in entries} >= {
+        "lease.issued",
+        "lease.renewed",
+        "lease.released",
+        "lease.expired",
+        "lease.revoked",
+        "lease.rearmed",
+    }
+
+    reducer = fold(entries)
+
+    replayed = replay([entry.event for entry in entries])
+    assert {lease_id: lease.record for lease_id, lease in reducer.state.leases.items()} == replayed.leases
+    assert reducer.position == entries[-1].position
+    counts = (reducer.state.released_count(), reducer.state.expired_count(), reducer.state.revoked_count())
+    assert counts == (2, 1, 2)
+    survivor = reducer.state.get_active_lease_for_work("survivor")
+    assert survivor is not None
+    assert survivor.ticks_remaining(Tick(value=clock.tick_ns(), era=2)) == 900 * 10**9
+
+
+def test_a_checkpoint_of_a_real_history_restores_it(leases: Client, clock: FakeClock) -> None:
+    live_a_little(leases, clock)
+    reducer = fold(leases._registrar.entries(EntryQuery()))
+    restored = LeaseReducer()
+    restored.restore(reducer.checkpoint())
+    assert restored.state == reducer.state
+
+
+def test_only_the_reducer_s_own_tenant_counts(leases: Client, clock: FakeClock) -> None:
+    live_a_little(leases, clock)
+    reducer = fold(leases._registrar.entries(EntryQuery()), tenant="acme")
+    assert len(reducer.state) == 0
+    assert reducer.position > 0
+
+
+def test_shared_leases_stand_together_and_the_newest_is_named() -> None:
+    first = issued(mode=Mode.SHARED)
+    second = replace(first, lease_id="lease-2", holder="bob")
+    reducer = told(first, second)
+    assert [lease.lease_id for lease in reducer.state.standing_on("door")] == ["lease-1", "lease-2"]
+    assert reducer.state.active_leases_by_work == {"door": "lease-2"}
+    ended = told(
+        first,
+        second,
+        LeaseReleased(
+            **OF_LEASE | {"lease_id": "lease-2", "holder": "bob", "actor": "bob"},
+            reason=KernelReason.COMPLETED,
+        ),
+    )
+    assert ended.state.active_leases_by_work == {"door": "lease-1"}
+    assert ended.state.has_active_lease("door")
+
+
+RENEWED = LeaseRenewed(tick=Tick(value=60), at_ns=6_000, actor="ann", holder="ann", renewals={"lease-1": 150})
+EXPIRED = LeaseExpired(**OF_LEASE | {"tick": Tick(value=100)})
+RELEASED = LeaseReleased(**OF_LEASE, reason=KernelReason.COMPLETED)
+IMPOSSIBLE: dict[str, tuple[list[Event], type[LeaseError]]] = {
+    "a second exclusive lease": ([issued(), issued(lease_id="lease-2", holder="bob")], WorkAlreadyLeased),
+    "a sharer beside it": (
+        [issued(), issued(lease_id="lease-2", holder="bob", mode=Mode.SHARED)],
+        WorkAlreadyLeased,
+    ),
+    "a lease of no time": ([issued(ttl_ns=0)], InvalidInput),
+    "a resource beyond its limit": ([issued(resource="x" * 513)], InvalidInput),
+    "a renewal of nothing": ([RENEWED], LeaseNotFound),
+    "a renewal that shortens": ([issued(), replace(RENEWED, renewals={"lease-1": 99})], RenewalDoesNotExtend),
+    "a renewal after expiry": ([issued(), replace(RENEWED, tick=Tick(value=100))], Expired),
+    "a renewal on another clock": ([issued(), replace(RENEWED, tick=Tick(value=60, era=2))], InvalidInput),
+    "a release by a stranger": ([issued(), replace(RELEASED, actor="bob")], Unauthorized),
+    "an early expiry": ([issued(), replace(EXPIRED, tick=Tick(value=99))], InvalidExpiration),
+    "an expiry on another clock": ([issued(), replace(EXPIRED, tick=Tick(value=100, era=2))], InvalidInput),
+    "a holder that changed": ([issued(), replace(EXPIRED, holder="bob")], InvalidInput),
+    "a rearming in the same era": ([issued(), LeaseRearmed(**OF_LEASE, expires_tick=300)], InvalidInput),
+    "an end after the end": ([issued(), RELEASED, RELEASED], LeaseAlreadyTerminal),
+}
+
+
+@pytest.mark.parametrize(("events", "error"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_what_no_store_could_have_written_is_refused(events: list[Event], error: type[LeaseError]) -> None:
+    told(*events[:-1])
+    with pytest.raises(error) as refused:
+        told(*events)
+    assert type(refused.value) is error
+
+
+def test_one_bad_lease_in_a_batch_of_renewals_leaves_all_as_they_were() -> None:
+    other = issued(lease_id="lease-2", resource="window")
+    batch = replace(RENEWED, renewals={"lease-1": 150, "lease-2": 99})
+    reducer = told(issued(), other)
+    before = reducer.checkpoint()
+    entry = Entry(position=3, event=batch, body=encode_event(batch), hash=bytes(32))
+    with pytest.raises(RenewalDoesNotExtend):
+        reducer.apply(*record_of(entry, seal=SEAL))
+    assert reducer.checkpoint() == before
+
+
+def test_without_a_seal_nothing_is_granted_or_renewed() -> None:
+    with pytest.raises(MissingSignature):
+        told(issued(), seal=b"")
+    signed = issued(signature=b"signed")
+    assert told(signed, seal=b"").state.active_count() == 1
+    with pytest.raises(MissingSignature):
+        told(signed, RENEWED, seal=b"")
+
+
+def test_revoked_is_an_end_like_any_other() -> None:
+    revoked = LeaseRevoked(**OF_LEASE | {"actor": "olga"}, reason="maintenance")
+    reducer = told(issued(), revoked)
+    lease = reducer.state.get("lease-1")
+    assert lease is not None
+    assert (lease.state, lease.terminated_at) == (LeaseState.REVOKED, 6_000)
+    assert reducer.state_mut.prune_terminal_leases() == 1
