@@ -15,6 +15,7 @@ from leasehold.kernel.commands import Acquire, Release
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND as SECOND
+from leasehold.kernel.view import Keys, Records
 
 SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""
@@ -60,6 +61,7 @@ class WatchedStore:
     def __init__(self, inner: Store) -> None:
         self.inner = inner
         self.commits: list[Batch] = []
+        self.reads: list[Keys] = []
         self.writers: list[str] = []
         """The name of the thread that opened each transaction."""
         self.durable: list[bool] = []
@@ -97,7 +99,7 @@ class WatchedStore:
         with self.inner.write(blocking=blocking, durable=durable) as transaction:
             self.writers.append(threading.current_thread().name)
             self.durable.append(durable)
-            commit = transaction.commit
+            commit, read = transaction.commit, transaction.read
 
             def watched(batch: Batch) -> None:
                 self.before_commit(batch)
@@ -105,7 +107,12 @@ class WatchedStore:
                 self.commits.append(batch)
                 self.after_commit(batch)
 
+            def watched_read(keys: Keys) -> Records:
+                self.reads.append(keys)
+                return read(keys)
+
             transaction.commit = watched  # type: ignore[method-assign]
+            transaction.read = watched_read  # type: ignore[method-assign]
             yield transaction
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:

@@ -4,7 +4,7 @@ import pytest
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Rules, open_epoch, run_batch, run_taken
+from leasehold.engine.batch import Recall, Rules, open_epoch, run_batch, run_taken
 from leasehold.engine.port import Batch, Store, WouldBlock
 from leasehold.errors import StoreFailed, StoreRejected
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed
@@ -105,24 +105,67 @@ def test_commands_are_taken_when_it_is_our_turn_and_only_once(watched: WatchedSt
     assert taken == ["taken"]
 
 
-def test_commands_are_taken_once_even_if_the_batch_has_to_be_run_again(watched: WatchedStore) -> None:
-    taken: list[str] = []
-
-    def take() -> list[Command]:
-        taken.append("taken")
-        return [claim("one"), claim("two")]
+def test_a_batch_that_has_to_be_run_again_takes_on_board_who_came_meanwhile(watched: WatchedStore) -> None:
+    waiting: list[Command] = [claim("one"), claim("two")]
 
     def reject_pairs(batch: Batch) -> None:
-        if len(batch.created) > 1:
+        if len(batch.created) == 2:
+            waiting.append(claim("three"))
             raise StoreRejected("one at a time")
 
     watched.before_commit = reject_pairs
 
-    assert [granted(outcome).resource for outcome in run_taken(watched, take, RULES, blocking=True)] == [
-        "one",
-        "two",
-    ]
-    assert taken == ["taken"]
+    outcomes = run_taken(watched, lambda: waiting, RULES, blocking=True)
+
+    assert [granted(outcome).resource for outcome in outcomes] == ["one", "two", "three"]
+
+
+def test_a_batch_need_not_read_what_the_one_before_it_left(watched: WatchedStore) -> None:
+    recall = Recall()
+    held = granted(run_batch(watched, [claim("door")], RULES, recall=recall)[0])
+    watched.reads.clear()
+
+    outcome = run_batch(watched, [release(held)], RULES, recall=recall)[0]
+
+    assert watched.reads == []
+    assert [expect(Ended, one).already for one in expect(Released, outcome).outcomes] == [False]
+
+
+def test_a_batch_sees_what_others_have_written_since_the_one_before_it(watched: WatchedStore) -> None:
+    recall = Recall()
+    held = granted(run_batch(watched, [claim("door")], RULES, recall=recall)[0])
+    run_batch(watched, [release(held)], RULES)
+    theirs = granted(run_batch(watched, [claim("door", "bob")], RULES)[0])
+
+    refusal = expect(Refusal, run_batch(watched, [claim("door", "carl")], RULES, recall=recall)[0])
+
+    assert (refusal.code, refusal.token) == ("HELD", theirs.token)
+
+
+def test_what_a_failed_commit_would_have_done_is_not_recalled(watched: WatchedStore) -> None:
+    recall = Recall()
+    held = granted(run_batch(watched, [claim("door")], RULES, recall=recall)[0])
+
+    def fail(batch: Batch) -> None:
+        raise StoreFailed("broken disk")
+
+    watched.before_commit = fail
+    with pytest.raises(StoreFailed):
+        run_batch(watched, [release(held)], RULES, recall=recall)
+    watched.before_commit = lambda batch: None
+
+    refusal = expect(Refusal, run_batch(watched, [claim("door", "bob")], RULES, recall=recall)[0])
+    assert (refusal.code, refusal.lease_id) == ("HELD", held.lease_id)
+
+
+def test_quotas_count_what_others_have_taken_since_the_last_batch(watched: WatchedStore) -> None:
+    recall, rules = Recall(), Rules(quotas=Quotas(leases_per_tenant=2))
+    granted(run_batch(watched, [claim("one")], rules, recall=recall)[0])
+    granted(run_batch(watched, [claim("two", "bob")], rules)[0])
+
+    refusal = expect(Refusal, run_batch(watched, [claim("three")], rules, recall=recall)[0])
+
+    assert refusal.field == "leases_per_tenant"
 
 
 def test_a_store_that_fails_raises_for_all(watched: WatchedStore) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from leasehold.engine import clock as clock_module
-from leasehold.engine.clock import Ids, SystemClock, format_id
+from leasehold.engine.clock import Ids, SystemClock, format_id, is_id
 
 SECOND = 1_000_000_000
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -139,3 +139,8 @@ def test_a_forked_child_makes_other_ids(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert len(childs) == 100
     assert childs.isdisjoint(ids.new() for _ in range(100))
+
+
+def test_an_id_is_told_from_what_people_write() -> None:
+    assert is_id(Ids().new())
+    assert not any(map(is_id, ("", "job-7", str(uuid.uuid4()), Ids().new().upper(), f"{Ids().new()} ")))

@@ -22,7 +22,7 @@ from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.replay import State, replay
 from leasehold.kernel.tick import Now
-from leasehold.kernel.view import Keys, Missing, Records, View, keys_of
+from leasehold.kernel.view import Keys, Missing, Records, View
 from leasehold.kernel.wellformed import check_command
 
 SECOND = 1_000_000_000
@@ -105,7 +105,7 @@ class Registrar:
         """A view with what the command is sure to need: nothing, if it is refused unread."""
         view = self.view()
         if check_command(command) is None:
-            keys = keys_of(command, self.quotas)
+            keys = view.lacking([command])
             view.load(keys, self.found(keys))
         return view
 
@@ -131,14 +131,16 @@ class Registrar:
         assert self.decide(command, lazy) == decided, "loading on demand must give the same"
         if isinstance(decided, Refusal):
             return decided
+        eager.fold(decided.events, decided.leases)
         for event in decided.events:
-            eager.apply(event)
             self.record(event)
             assert decode_event(encode_event(event)) == event
             if isinstance(event, LeaseIssued):
                 assert event.token > self.highest_token, "tokens must rise"
                 self.highest_token = event.token
-        assert all(self.state.leases[name] == lease for name, lease in eager.changed.items())
+        assert eager.changed == {
+            name: self.state.leases[name] for event in decided.events for name in event.lease_ids
+        }
         assert eager.authority == self.authority
         if self.replayable:
             assert replay(decode_event(encode_event(event)) for event in self.ledger) == self.state

@@ -14,10 +14,9 @@ from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import Event, LeaseIssued, decode_event, encode_event
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Mode
-from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.replay import State
-from leasehold.kernel.view import Missing, View, keys_of
+from leasehold.kernel.view import Missing, View
 from tests.kernel.model import Model
 from tests.kernel.oracle import UNIT, check_answer
 from tests.kernel.registrar import found
@@ -129,7 +128,7 @@ def command_of(world: World, step: Step) -> Command | None:
     number = f"{len(world.trail)}"
     if step.what == "acquire":
         return Acquire(
-            request_id=number,
+            request_id=number if step.who == "ann" else f"lease-{number}",
             lease_id=f"lease-{number}",
             holder=step.who,
             resource=step.targets[0][1],
@@ -168,8 +167,8 @@ def asked(world: World, step: Step, command: Command) -> World:
         assert answer.repeated == (step.what == "retry"), world.trail
     check_answer(world.model, command, answer, len(events))
     after = recorded(world, events)
-    for event in events:
-        view.apply(event)
+    if isinstance(decided, Decision):
+        view.fold(decided.events, decided.leases)
     assert all(after.state.leases[name] == lease for name, lease in view.changed.items()), world.trail
     assert view.authority == after.state.authority, world.trail
     ended = [lease_id for lease_id, lease in after.state.leases.items() if lease.is_terminal]
@@ -184,7 +183,7 @@ def decision(world: World, command: Command) -> tuple[View, Decision | Refusal]:
     assert observe(world.state.authority, world.reading) is None, world.trail
     now = now_of(world.state.authority, world.reading)
     view = View(world.state.authority)
-    keys = keys_of(command, Quotas())
+    keys = view.lacking([command])
     view.load(keys, found(world.state, world.ledger, keys))
     while True:
         try:

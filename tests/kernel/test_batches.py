@@ -10,7 +10,7 @@ from leasehold.kernel.events import Event
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.view import Missing, keys_of
+from leasehold.kernel.view import Missing
 from tests.kernel.registrar import SECOND, Registrar
 
 LEASES = st.sampled_from(["lease-1", "lease-2", "lease-3", "lease-4", "lease-5"])
@@ -83,9 +83,8 @@ def test_a_batch_on_one_view_is_decided_like_its_commands_one_by_one(
     answers: list[object] = []
     events: list[Event] = []
     if read_ahead:
-        for command in batch:
-            keys = keys_of(command, quotas)
-            view.load(keys, registrar.found(keys))
+        keys = view.lacking(batch)
+        view.load(keys, registrar.found(keys))
     for command in batch:
         while True:
             try:
@@ -94,9 +93,9 @@ def test_a_batch_on_one_view_is_decided_like_its_commands_one_by_one(
             except Missing as missing:
                 view.load(missing.keys, registrar.found(missing.keys))
         answers.append(decided if isinstance(decided, Refusal) else decided.answer)
-        for event in [] if isinstance(decided, Refusal) else decided.events:
-            view.apply(event)
-            events.append(event)
+        if not isinstance(decided, Refusal):
+            view.fold(decided.events, decided.leases)
+            events += decided.events
 
     history = len(registrar.ledger)
     assert answers == [registrar.ask(command) for command in batch]

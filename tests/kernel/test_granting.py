@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import pytest
 
@@ -269,3 +270,51 @@ def test_the_order_of_refusals_is_exists_then_already_held_then_held_then_quota(
 @pytest.mark.parametrize("given", [-1, -2, -(2**70)])
 def test_any_negative_number_of_renewals_means_without_limit(registrar: Registrar, given: int) -> None:
     assert registrar.grant("ann", max_renewals=given).max_renewals == -1
+
+
+def test_a_claim_that_is_its_own_request_is_recognised_by_its_lease(registrar: Registrar) -> None:
+    claim = registrar.claim(lease_id="lease-a", request_id="lease-a")
+    first = expect(Granted, registrar.ask(claim))
+    registrar.advance(1)
+
+    again = expect(Granted, registrar.ask(claim))
+
+    assert (again.lease, again.repeated, again.ended) == (first.lease, True, False)
+    assert again.expires_in_ns == TTL - SECOND
+    assert expect(LeaseIssued, registrar.ledger[-1]).request is None
+
+
+def test_such_a_request_is_still_recognised_when_its_lease_was_renewed_or_has_ended(
+    registrar: Registrar,
+) -> None:
+    claim = registrar.claim(lease_id="lease-a", request_id="lease-a")
+    lease = expect(Granted, registrar.ask(claim)).lease
+    registrar.extend(lease, ttl_ns=2 * TTL)
+    assert expect(Granted, registrar.ask(claim)).repeated
+    registrar.release(lease)
+
+    again = expect(Granted, registrar.ask(claim))
+
+    assert (again.repeated, again.ended, again.expires_in_ns) == (True, True, 0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"holder": "bob"},
+        {"resource": "window"},
+        {"mode": SHARED},
+        {"tenant": "acme"},
+        {"max_renewals": 1},
+        {"bound_to_boot": False},
+        {"metadata": {"task": 1}},
+        {"config_version": "c2"},
+        {"zone_version": "z2"},
+    ],
+)
+def test_another_claim_under_the_id_of_a_lease_is_no_retry(
+    registrar: Registrar, other: dict[str, Any]
+) -> None:
+    expect(Granted, registrar.ask(registrar.claim(lease_id="lease-a", request_id="lease-a")))
+
+    assert registrar.deny(**({"lease_id": "lease-a", "request_id": "lease-a"} | other)).code == "LEASE_EXISTS"

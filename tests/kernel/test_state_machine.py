@@ -84,7 +84,7 @@ class Leases(RuleBasedStateMachine):
         request = self.request()
         claim = Acquire(
             tenant=tenant,
-            request_id=request,
+            request_id=request if mode is Mode.EXCLUSIVE else f"lease-of-{request}",
             lease_id=f"lease-of-{request}",
             resource=resource,
             holder=holder,

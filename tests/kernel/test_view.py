@@ -1,9 +1,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.kernel.authority import observe
-from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
+from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import LeaseIssued, LeaseReleased, StoreOpened
@@ -11,7 +12,7 @@ from leasehold.kernel.evolve import IllegalTransition, evolve
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import Keys, Missing, Records, View, keys_of
+from leasehold.kernel.view import Keys, Missing, Records, View
 from tests.kernel.records import (
     ACQUIRE,
     OF_LEASE,
@@ -47,6 +48,10 @@ def loaded(*leases: Lease, keys: Keys | None = None, **records: Any) -> View:
     return view
 
 
+def lacking(command: Command, quotas: Quotas | None = None) -> Keys:
+    return View(an_authority(), quotas).lacking([command])
+
+
 def missing(ask: Any, *arguments: Any) -> Keys:
     with pytest.raises(Missing) as caught:
         ask(*arguments)
@@ -57,23 +62,58 @@ def missing(ask: Any, *arguments: Any) -> Keys:
 def test_a_claim_needs_its_lease_id_its_resource_and_its_request() -> None:
     request = ACQUIRE.request_key
 
-    assert keys_of(ACQUIRE, Quotas()) == Keys(leases={"lease-1"}, resources={DOOR}, requests={request})
+    assert lacking(ACQUIRE) == Keys(leases={"lease-1"}, resources={DOOR}, requests={request})
+
+
+def test_a_claim_that_is_its_own_request_needs_no_memory_of_requests() -> None:
+    claim = replace(ACQUIRE, request_id=ACQUIRE.lease_id)
+
+    assert lacking(claim) == Keys(leases={"lease-1"}, resources={DOOR})
+
+
+def test_a_command_lacks_nothing_that_is_here_already() -> None:
+    view = View(an_authority())
+    claim = replace(ACQUIRE, request_id=ACQUIRE.lease_id)
+    for command in (claim, RENEW, RELEASE):
+        view.load(view.lacking([command]), Records())
+
+    assert not view.lacking([claim, RENEW, RELEASE])
+
+
+def test_a_settled_view_still_knows_what_was_committed() -> None:
+    view = View(an_authority())
+    view.load(Keys(leases={"lease-1"}, resources={DOOR}), Records())
+    view.apply(issued())
+    view.settle()
+
+    assert not view.changed
+    assert not view.created
+    assert [lease.lease_id for lease in view.unended_on(*DOOR)] == ["lease-1"]
+    assert view.can_be_kept
+
+
+def test_a_view_that_counts_or_has_grown_large_is_not_kept() -> None:
+    large = View(an_authority())
+    large.load(Keys(leases={f"lease-{number}" for number in range(5_000)}), Records())
+
+    assert not large.can_be_kept
+    assert not View(an_authority(), Quotas(leases_per_holder=1)).can_be_kept
 
 
 def test_a_claim_under_quotas_needs_the_counts_that_have_a_limit() -> None:
-    assert keys_of(ACQUIRE, Quotas(leases_per_holder=1)).holders == {ANN}
-    assert keys_of(ACQUIRE, Quotas(leases_per_holder=1)).tenants == set()
-    assert keys_of(ACQUIRE, Quotas(leases_per_tenant=1)).tenants == {"default"}
-    assert keys_of(ACQUIRE, Quotas(leases_per_tenant=1)).holders == set()
+    assert lacking(ACQUIRE, Quotas(leases_per_holder=1)).holders == {ANN}
+    assert lacking(ACQUIRE, Quotas(leases_per_holder=1)).tenants == set()
+    assert lacking(ACQUIRE, Quotas(leases_per_tenant=1)).tenants == {"default"}
+    assert lacking(ACQUIRE, Quotas(leases_per_tenant=1)).holders == set()
 
 
 def test_a_renewal_needs_its_leases_and_its_request() -> None:
-    assert keys_of(RENEW, Quotas()) == Keys(leases={"lease-1"}, requests={RENEW.request_key})
+    assert lacking(RENEW) == Keys(leases={"lease-1"}, requests={RENEW.request_key})
 
 
 @pytest.mark.parametrize("command", [RELEASE, REVOKE, SWEEP])
 def test_an_ending_needs_its_leases_only(command: Release | Revoke | Sweep) -> None:
-    assert keys_of(command, Quotas(leases_per_holder=1)) == Keys(leases={"lease-1"})
+    assert lacking(command, Quotas(leases_per_holder=1)) == Keys(leases={"lease-1"})
 
 
 @pytest.mark.parametrize("command", [ACQUIRE, RENEW, RELEASE, REVOKE, SWEEP])
@@ -82,7 +122,7 @@ def test_what_a_command_is_sure_to_need_is_enough_to_decide_it(
 ) -> None:
     quotas = Quotas(leases_per_holder=5, leases_per_tenant=5)
     view = View(an_authority(), quotas)
-    view.load(keys_of(command, quotas), Records())
+    view.load(view.lacking([command]), Records())
 
     decide(command, view, at(60))
 
@@ -233,6 +273,7 @@ def test_a_view_of_a_store_that_was_never_opened_has_no_authority() -> None:
 
 def test_opening_a_store_ends_no_era() -> None:
     view = View(None)
+    assert not view.is_open
 
     view.apply(StoreOpened(**OF_STORE, epoch=1))
 
@@ -249,12 +290,11 @@ def test_the_commands_of_one_batch_see_what_the_ones_before_them_did() -> None:
     view = View(an_authority(), quotas)
     again = Acquire(request_id="s", lease_id="lease-2", resource="window", holder="ann", ttl_ns=10**9)
     for command in (ACQUIRE, again):
-        view.load(keys_of(command, quotas), Records())
+        view.load(view.lacking([command]), Records())
 
     granted = decide(ACQUIRE, view, at(60))
     assert isinstance(granted, Decision)
-    for event in granted.events:
-        view.apply(event)
+    view.fold(granted.events, granted.leases)
     refusal = decide(again, view, at(60))
 
     assert not isinstance(refusal, Decision)

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from leasehold.client.held import AnyHeldLease
+from leasehold.engine.clock import Ids, is_id
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
@@ -90,6 +91,19 @@ def lease_id_of(lease: object) -> str:
     if not isinstance(lease, str):
         raise InvalidInput(f"lease must be a held lease or a lease id, not {_shown(lease)}", field="lease")
     return lease
+
+
+def claim_ids(ids: Ids, request_id: object) -> tuple[str, str]:
+    """Return the ids of the lease and of the request for a claim, whose caller may have named the request.
+
+    A claim that nobody named is its own request. So is one that is named by such an id: it is the retry of a
+    claim that nobody named, whose caller has learned its id from an error.
+    """
+    if request_id is None:
+        new = ids.new()
+        return new, new
+    name = text("request_id", request_id)
+    return (name if is_id(name) else ids.new()), name
 
 
 def _shown(value: object) -> str:

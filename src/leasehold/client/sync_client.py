@@ -13,6 +13,7 @@ from typing import Any, Self
 from leasehold.client.inputs import (
     at_least_zero_ns,
     callback,
+    claim_ids,
     lease_id_of,
     mapping,
     page_query,
@@ -88,9 +89,10 @@ class Client(Holding):
         set. `request_id` makes a later call with the same arguments a retry of this one. `on_lost` is
         called once, from a background thread, if the lease is lost.
         """
+        lease_id, request = claim_ids(self._registrar.ids, request_id)
         command = Acquire(
             tenant=self._tenant,
-            lease_id=self._registrar.ids.new(),
+            lease_id=lease_id,
             resource=text("resource", resource),
             holder=self._name_or_own("holder", holder),
             ttl_ns=at_least_zero_ns("ttl", ttl),
@@ -101,7 +103,7 @@ class Client(Holding):
             config_version=text("config_version", config_version),
             zone_version=text("zone_version", zone_version),
             bound_to_boot=not survives_reboot,
-            request_id=self._registrar.ids.new() if request_id is None else text("request_id", request_id),
+            request_id=request,
         )
         return self._acquire(command, callback("on_lost", on_lost))
 

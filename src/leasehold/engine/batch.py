@@ -22,12 +22,38 @@ from leasehold.kernel.events import Event, encode_event
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import Now
-from leasehold.kernel.view import Keys, Missing, View, keys_of
+from leasehold.kernel.view import Missing, View
 from leasehold.kernel.wellformed import check_command
 
 Outcome = Answer | Refusal | Exception
 
 _CONFLICTS_BEFORE_GIVING_UP = 100
+
+
+class Recall:
+    """What the last batch knew, for the next one: worth having as long as nobody else has written."""
+
+    def __init__(self) -> None:
+        self._view: View | None = None
+        self._head = Head()
+        self._revision: object = None
+
+    def view(self, transaction: Transaction, quotas: Quotas) -> tuple[View, Head]:
+        """Return the view of the last batch and the ledger's head if they still hold, else fresh ones.
+
+        They are forgotten here until the batch is committed: what it does to the view may come to nothing.
+        """
+        view, self._view = self._view, None
+        if view is not None and transaction.revision == self._revision:
+            return view, self._head
+        return View(transaction.authority, quotas), transaction.head
+
+    def keep(self, view: View, head: Head, transaction: Transaction) -> None:
+        """Remember a view that says what the store says now."""
+        revision = transaction.revision
+        if revision is not None and view.can_be_kept:
+            view.settle()
+            self._view, self._head, self._revision = view, head, revision
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -39,34 +65,39 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def run_batch(
-    store: Store, commands: Sequence[Command], rules: Rules, *, blocking: bool = True
+    store: Store,
+    commands: Sequence[Command],
+    rules: Rules,
+    *,
+    recall: Recall | None = None,
+    blocking: bool = True,
 ) -> list[Outcome]:
     """Run commands in one transaction and return what became of each, in order.
 
     Raises WouldBlock (only if not `blocking`) or StoreError when nothing was changed for any of them, or
-    when the error says that the outcome is unknown.
+    when the error says that the outcome is unknown. `recall` spares the reading of what the last batch with
+    the same `recall` and rules has left.
     """
-    return run_taken(store, lambda: commands, rules, blocking=blocking)
+    return run_taken(store, lambda: commands, rules, recall=recall, blocking=blocking)
 
 
 def run_taken(
-    store: Store, take: Callable[[], Sequence[Command]], rules: Rules, *, blocking: bool
+    store: Store,
+    take: Callable[[], Sequence[Command]],
+    rules: Rules,
+    *,
+    recall: Recall | None = None,
+    blocking: bool,
 ) -> list[Outcome]:
     """Do as `run_batch` does with the commands that `take` gives once it is this writer's turn.
 
-    So commands that come while the writer waits for its turn still get on board. `take` is called once,
-    or not at all if the turn never came.
+    So commands that come while the writer waits for its turn still get on board. `take` is not called if the
+    turn never came. It may be called again, and then gives the same commands, and perhaps more behind them.
     """
-    taken: list[Sequence[Command]] = []
-
-    def commands() -> Sequence[Command]:
-        if not taken:
-            taken.append(take())
-        return taken[0]
-
+    recall = recall or Recall()
     for _ in range(_CONFLICTS_BEFORE_GIVING_UP):
         try:
-            return _run_once(store, commands, rules, blocking=blocking)
+            return _run_once(store, take, rules, recall, blocking=blocking)
         except Conflict:
             continue
         except WouldBlock:
@@ -74,11 +105,12 @@ def run_taken(
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
                 raise
-            if len(commands()) == 1 and not rules.sweep_limit:
+            commands = take()
+            if len(commands) == 1 and not rules.sweep_limit:
                 return [error]
             # One by one, and without the sweep, which may be what failed.
             alone = Rules(quotas=rules.quotas)
-            return [_run_alone(store, command, alone) for command in commands()]
+            return [_run_alone(store, command, alone) for command in commands]
     raise StoreRejected("other writers kept changing the same records; try again")
 
 
@@ -91,14 +123,21 @@ def _run_alone(store: Store, command: Command, rules: Rules) -> Outcome:
 
 
 def _run_once(
-    store: Store, commands: Callable[[], Sequence[Command]], rules: Rules, *, blocking: bool
+    store: Store, take: Callable[[], Sequence[Command]], rules: Rules, recall: Recall, *, blocking: bool
 ) -> list[Outcome]:
     while True:
         with store.write(blocking=blocking) as transaction:
-            authority, reading = transaction.authority, transaction.reading()
-            if authority is not None and observe(authority, reading) is None:
-                view = View(authority, rules.quotas)
-                return _decide_all(transaction, view, commands(), rules, now_of(authority, reading))
+            view, head = recall.view(transaction, rules.quotas)
+            reading = transaction.reading()
+            if view.is_open and observe(view.authority, reading) is None:
+                now = now_of(view.authority, reading)
+                outcomes, events = _decide_all(transaction, view, take(), rules, now)
+                if events:
+                    batch = _batch(head, events, view, opens_epoch=False)
+                    transaction.commit(batch)
+                    head = Head(position=batch.entries[-1].position, hash=batch.entries[-1].hash)
+                recall.keep(view, head, transaction)
+                return outcomes
         open_epoch(store)
 
 
@@ -121,17 +160,21 @@ def record(transaction: Transaction, event: Event) -> None:
     """Commit one event of the registrar's own, alone in its transaction."""
     view = View(transaction.authority)
     view.apply(event)
-    transaction.commit(_batch(transaction.head, [event], view))
+    transaction.commit(_batch(transaction.head, [event], view, opens_epoch=True))
 
 
 def _decide_all(
     transaction: Transaction, view: View, commands: Sequence[Command], rules: Rules, now: Now
-) -> list[Outcome]:
+) -> tuple[list[Outcome], list[Event]]:
     refusals = [check_command(command) for command in commands]
-    wellformed = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
+    wellformed = commands
+    if any(refusals):
+        wellformed = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
     if rules.sweep_limit:
-        wellformed += _sweep(transaction, now, rules.sweep_limit)
-    _load(transaction, view, wellformed)
+        wellformed = [*wellformed, *_sweep(transaction, now, rules.sweep_limit)]
+    keys = view.lacking(wellformed)
+    if keys:
+        view.load(keys, transaction.read(keys))
     events: list[Event] = []
     answers: list[Outcome] = []
     for command in wellformed:
@@ -139,36 +182,20 @@ def _decide_all(
         if isinstance(decided, Refusal):
             answers.append(decided)
             continue
-        for event in decided.events:
-            view.apply(event)
-            events.append(event)
+        if decided.events:
+            view.fold(decided.events, decided.leases)
+            events += decided.events
         answers.append(decided.answer)
-    if events:
-        transaction.commit(_batch(transaction.head, events, view))
-    remaining = iter(answers)
-    return [next(remaining) if refusal is None else refusal for refusal in refusals]
+    if any(refusals):
+        remaining = iter(answers)
+        answers = [next(remaining) if refusal is None else refusal for refusal in refusals]
+    return answers[: len(commands)], events
 
 
 def _sweep(transaction: Transaction, now: Now, limit: int) -> list[Sweep]:
     """Return a command that records, in passing, the end of some leases whose time is over."""
     overdue = transaction.lapsed(now.tick, limit)
     return [Sweep(lease_ids=tuple(overdue), request_id="sweep")] if overdue else []
-
-
-def _load(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:
-    """Read what the whole batch is sure to need at once."""
-    if len(commands) == 1:
-        keys = keys_of(commands[0], view.quotas)
-    else:
-        keys = Keys()
-        for command in commands:
-            more = keys_of(command, view.quotas)
-            keys.leases |= more.leases
-            keys.resources |= more.resources
-            keys.requests |= more.requests
-            keys.holders |= more.holders
-            keys.tenants |= more.tenants
-    view.load(keys, transaction.read(keys))
 
 
 def _decide(transaction: Transaction, view: View, command: Command, now: Now) -> Decision | Refusal:
@@ -179,7 +206,7 @@ def _decide(transaction: Transaction, view: View, command: Command, now: Now) ->
             view.load(missing.keys, transaction.read(missing.keys))
 
 
-def _batch(head: Head, events: Sequence[Event], view: View) -> Batch:
+def _batch(head: Head, events: Sequence[Event], view: View, *, opens_epoch: bool) -> Batch:
     """Chain the events to the ledger's head, and gather the records they changed."""
     entries: list[Entry] = []
     position, previous_hash = head.position, head.hash
@@ -194,4 +221,5 @@ def _batch(head: Head, events: Sequence[Event], view: View) -> Batch:
         changed=[lease for lease_id, lease in view.changed.items() if lease_id not in view.created],
         authority=view.authority,
         ended_eras=view.ended_eras,
+        opens_epoch=opens_epoch,
     )

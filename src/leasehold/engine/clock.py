@@ -7,6 +7,7 @@ time namespace shifts what its processes see, and the shift is taken out again.
 
 import os
 import random
+import re
 import threading
 import time
 import weakref
@@ -111,3 +112,11 @@ def format_id(stamp: int, random_bits: int) -> str:
     high, low = stamp >> 28, (stamp >> 12) & 0xFFFF
     variant, node = 0x8000 | random_bits >> 48, random_bits & 0xFFFF_FFFF_FFFF
     return f"{high:08x}-{low:04x}-7{stamp & 0xFFF:03x}-{variant:04x}-{node:012x}"
+
+
+def is_id(text: str) -> bool:
+    """Say whether a text is spelled as `format_id` spells ids."""
+    return _ID.fullmatch(text) is not None
+
+
+_ID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.engine.batch import Outcome, Rules, run_taken
+from leasehold.engine.batch import Outcome, Recall, Rules, run_taken
 from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy
 from leasehold.kernel.commands import Command
@@ -88,6 +88,7 @@ class Committer:
         # Not an event: one that is set by a thread which Ctrl-C interrupts can stay locked for ever.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._recall = Recall()
 
     def call(self, command: Command) -> Outcome:
         """Run a command and return its outcome; raise StoreBusy if the store's turn does not come in time."""
@@ -155,7 +156,7 @@ class Committer:
 
         try:
             try:
-                outcomes = run_taken(self._store, take, self._rules(), blocking=blocking)
+                outcomes = run_taken(self._store, take, self._rules(), recall=self._recall, blocking=blocking)
             except WouldBlock:
                 raise
             except Exception as error:

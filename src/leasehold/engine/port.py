@@ -44,6 +44,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     changed: list[Lease]
     authority: Authority
     ended_eras: list[Era]
+    opens_epoch: bool = True
+    """False spares a store the writing of the authority's epoch, era and clock: they are what they were."""
 
 
 class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +107,15 @@ class Snapshot(Protocol):
 
 class Transaction(Snapshot, Protocol):
     """The only writer while it lasts (or one that will notice at commit that it was not)."""
+
+    @property
+    def revision(self) -> object:
+        """Return what stands for the store's whole content, before and again after the commit.
+
+        Equal to the revision of another transaction only if nothing whatever was committed in between; None
+        if the store cannot tell.
+        """
+        ...
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
         """Return leases recorded as standing that time may have ended, the longest overdue first."""

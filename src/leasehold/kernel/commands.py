@@ -3,6 +3,10 @@
 Every command that changes something carries a request id. A repeat of the same request (same tenant,
 holder, id and content) is recognised for an hour and answered from what happened the first time, so a
 caller whose reply was lost can simply ask again.
+
+A claim may give its request the id that it proposes for the lease. Then the lease is found by that id, and
+nothing else has to be remembered; this is what clients do unless their caller names the request. Such a
+claim has to be repeated as it was: with another lease id it would be another request.
 """
 
 from functools import cached_property
@@ -41,7 +45,7 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, di
 class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acquire"):
     """Ask to own a resource. `lease_id` is the id the new lease gets if the claim is granted."""
 
-    not_content = {"request_id": "", "lease_id": ""}  # A retry may propose another lease id.
+    not_content = {"request_id": "", "lease_id": ""}  # The retry of a named request may propose another one.
 
     lease_id: str
     resource: str
@@ -55,6 +59,11 @@ class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqu
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""
+
+    @property
+    def is_its_own_request(self) -> bool:
+        """Say whether the lease itself, once granted, is the memory of this request: it bears its id."""
+        return self.request_id == self.lease_id
 
 
 class Renew(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
@@ -79,6 +88,11 @@ class Revoke(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="revok
     lease_id: str
     operator: str
     reason: str
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the lease, as the commands that may name several do."""
+        return (self.lease_id,)
 
 
 class Sweep(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):

@@ -16,6 +16,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What follows from a command: events to commit, and the answer to give once they are committed."""
 
     events: list[LeaseEvent]
+    leases: list[Lease]
+    """The leases that the events changed, in order; the last of each is as it is after all of them."""
     answer: Answer
 
 

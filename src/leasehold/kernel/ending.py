@@ -21,22 +21,26 @@ from leasehold.kernel.view import View
 def release(command: Release, view: View, now: Now) -> Decision:
     """Give leases back. Only their holder can; what has ended already stays as it ended."""
     events: list[LeaseEvent] = []
+    leases: list[Lease] = []
     outcomes: dict[str, Ended | Refusal] = {}
     for lease_id in dict.fromkeys(command.lease_ids):
         lease = view.lease(lease_id)
         if lease is None or lease.tenant != command.tenant:
             outcomes[lease_id] = not_found(lease_id)
         elif lease.holder == command.holder:
-            ends, outcomes[lease_id] = _end(
+            ends, ended = _end(
                 lease, view, now, lambda one: released(one, now, command.reason, command.request_id)
             )
-            events += ends
+            outcomes[lease_id] = ended
+            if ends:
+                events += ends
+                leases.append(ended.lease)
         elif lease.is_terminal:
             outcomes[lease_id] = Ended(lease=lease, already=True)
         else:
             outcomes[lease_id] = about(RefusalCode.NOT_HOLDER, lease, now)
     answer = Released(outcomes=tuple(outcomes[lease_id] for lease_id in command.lease_ids))
-    return Decision(events=events, answer=answer)
+    return Decision(events=events, leases=leases, answer=answer)
 
 
 def revoke(command: Revoke, view: View, now: Now) -> Decision | Refusal:
@@ -45,22 +49,23 @@ def revoke(command: Revoke, view: View, now: Now) -> Decision | Refusal:
     if lease is None or lease.tenant != command.tenant:
         return not_found(command.lease_id)
     events, ended = _end(lease, view, now, lambda one: _revoked(one, command, now))
-    return Decision(events=events, answer=ended)
+    return Decision(events=events, leases=[ended.lease] if events else [], answer=ended)
 
 
 def sweep(command: Sweep, view: View, now: Now) -> Decision:
     """Record what time has done to the named leases; those it has done nothing to are left alone."""
     events: list[LeaseEvent] = []
-    swept: list[Lease] = []
+    leases: list[Lease] = []
     for lease_id in dict.fromkeys(command.lease_ids):
         lease = view.lease(lease_id)
         if lease is None or lease.is_terminal:
             continue
         aged, lease_now = age(lease, view, now)
-        events += aged
-        if lease_now.is_terminal:
-            swept.append(lease_now)
-    return Decision(events=events, answer=Swept(leases=tuple(swept)))
+        if aged:
+            events += aged
+            leases.append(lease_now)
+    swept = tuple(lease for lease in leases if lease.is_terminal)
+    return Decision(events=events, leases=leases, answer=Swept(leases=swept))
 
 
 def released(lease: Lease, now: Now, reason: ReleaseReason, request: str | None = None) -> LeaseReleased:

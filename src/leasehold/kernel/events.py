@@ -27,7 +27,10 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     """Wall time, for people and audit only."""
     actor: str
     request: str | None = None
-    """The request that caused this: its key for a grant or renewal, so that a retry finds it; else its id."""
+    """The request that caused this: its key for a grant or renewal, so that a retry finds it; else its id.
+
+    None for a grant whose request has the id of the lease, by which a retry finds it.
+    """
     schema: int = SCHEMA
 
     @property

@@ -21,14 +21,13 @@ from leasehold.kernel.view import View
 
 def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
     """Grant a claim, or say who is in the way."""
-    request = command.request_key
-    earlier = remembered(request, view, now)
-    if isinstance(earlier, LeaseIssued):
-        return _granted_before(earlier, view, now)
+    earlier = _granted_before(command, view, now)
+    if earlier is not None:
+        return earlier
     if view.lease(command.lease_id) is not None:
         return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=command.lease_id)
 
-    events, live, ended = _aged_leases(command, view, now)
+    events, changed, live = _aged_leases(command, view, now)
     own = [lease for lease in live if lease.holder == command.holder]
     if own and not command.adopt:
         return about(RefusalCode.ALREADY_HELD, own[-1], now)
@@ -37,38 +36,70 @@ def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
     ]
     if blockers:
         return about(RefusalCode.HELD, _last_to_expire(blockers, now), now)
-    refusal = _check_quotas(command, view, freed=[*ended, *own])
-    if refusal is not None:
-        return refusal
+    if view.has_quotas:
+        freed = [lease for lease in changed if lease.is_terminal]
+        refusal = _check_quotas(command, view, [*freed, *own])
+        if refusal is not None:
+            return refusal
 
-    events += [released(lease, now, ReleaseReason.TRANSFERRED) for lease in own]
-    issued = _issued(command, view, now, request, own[-1].lease_id if own else None)
+    for lease in own:
+        transferred = released(lease, now, ReleaseReason.TRANSFERRED)
+        events.append(transferred)
+        changed.append(evolve(lease, transferred))
+    issued = _issued(command, view, now, own[-1].lease_id if own else None)
     events.append(issued)
-    answer = Granted(lease=evolve(None, issued), expires_in_ns=command.ttl_ns)
-    return Decision(events=events, answer=answer)
+    granted = evolve(None, issued)
+    answer = Granted(lease=granted, expires_in_ns=command.ttl_ns)
+    return Decision(events=events, leases=[*changed, granted], answer=answer)
 
 
-def _granted_before(earlier: LeaseIssued, view: View, now: Now) -> Decision | Refusal:
+def _granted_before(command: Acquire, view: View, now: Now) -> Decision | Refusal | None:
     """Answer a retry of a granted claim with the lease of the first time, as it stands now."""
-    lease = view.lease(earlier.lease_id)
-    if lease is None:
-        return not_found(earlier.lease_id)
+    if command.is_its_own_request:
+        lease = view.lease(command.lease_id)
+        if lease is None or not _is_claimed_by(lease, command):
+            return None
+    else:
+        event = remembered(command.request_key, view, now)
+        if not isinstance(event, LeaseIssued):
+            return None
+        lease = view.lease(event.lease_id)
+        if lease is None:
+            return not_found(event.lease_id)
     events, lease = age(lease, view, now)
     left = lease.ticks_remaining(now.tick)
     answer = Granted(lease=lease, expires_in_ns=left, repeated=True, ended=left == 0)
-    return Decision(events=events, answer=answer)
+    return Decision(events=events, leases=[lease] if events else [], answer=answer)
+
+
+def _is_claimed_by(lease: Lease, command: Acquire) -> bool:
+    """Say whether a claim asks for just this lease; its TTL is not compared, which renewals change."""
+    return (
+        lease.tenant == command.tenant
+        and lease.resource == command.resource
+        and lease.holder == command.holder
+        and lease.mode is command.mode
+        and lease.max_renewals == max(-1, command.max_renewals)
+        and lease.bound_to_boot == command.bound_to_boot
+        and lease.metadata == command.metadata
+        and lease.config_version == command.config_version
+        and lease.zone_version == command.zone_version
+    )
 
 
 def _aged_leases(command: Acquire, view: View, now: Now) -> tuple[list[LeaseEvent], list[Lease], list[Lease]]:
-    """Return what time did to the leases on the resource, those that still stand, and those that ended."""
+    """Return what time did to the leases on the resource, those it changed, and those that still stand."""
     events: list[LeaseEvent] = []
+    changed: list[Lease] = []
     live: list[Lease] = []
-    ended: list[Lease] = []
     for lease in view.unended_on(command.tenant, command.resource):
         aged, lease_now = age(lease, view, now)
-        events += aged
-        (ended if lease_now.is_terminal else live).append(lease_now)
-    return events, live, ended
+        if aged:
+            events += aged
+            changed.append(lease_now)
+        if not lease_now.is_terminal:
+            live.append(lease_now)
+    return events, changed, live
 
 
 def _last_to_expire(leases: list[Lease], now: Now) -> Lease:
@@ -104,12 +135,12 @@ def _check_quotas(command: Acquire, view: View, freed: list[Lease]) -> Refusal |
     return None
 
 
-def _issued(command: Acquire, view: View, now: Now, request: str, adopted_from: str | None) -> LeaseIssued:
+def _issued(command: Acquire, view: View, now: Now, adopted_from: str | None) -> LeaseIssued:
     return LeaseIssued(
         tick=now.tick,
         at_ns=now.wall_ns,
         actor=command.holder,
-        request=request,
+        request=None if command.is_its_own_request else command.request_key,
         tenant=command.tenant,
         lease_id=command.lease_id,
         resource=command.resource,

@@ -18,7 +18,7 @@ from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
 
-class _Extension(msgspec.Struct, frozen=True):
+class _Extension(msgspec.Struct, frozen=True, gc=False):
     """A lease that stays, what time did to it first, and the tick value it is extended to (None: not)."""
 
     lease: Lease
@@ -28,18 +28,30 @@ class _Extension(msgspec.Struct, frozen=True):
 
 def renew(command: Renew, view: View, now: Now) -> Decision:
     """Extend what can be extended, and answer for each lease in the order asked."""
-    request = command.request_key
-    repeated = remembered(request, view, now) is not None
-    plan = {
-        lease_id: _extend(lease_id, command, view, now, repeated=repeated) for lease_id in command.lease_ids
-    }
-    events = [event for one in plan.values() if isinstance(one, _Extension) for event in one.aged]
-    renewed = _renewed(plan, command, now, request)
+    repeated = remembered(command.request_key, view, now) is not None
+    plan: dict[str, _Extension | Refusal] = {}
+    events: list[LeaseEvent] = []
+    for lease_id in dict.fromkeys(command.lease_ids):
+        one = plan[lease_id] = _extend(lease_id, command, view, now, repeated=repeated)
+        if isinstance(one, _Extension):
+            events += one.aged
+    renewed = _renewed(plan, command, now)
     if renewed is not None:
         events.append(renewed)
-    outcomes = {lease_id: _outcome(one, renewed, now) for lease_id, one in plan.items()}
-    answer = Renewed(outcomes=tuple(outcomes[lease_id] for lease_id in command.lease_ids))
-    return Decision(events=events, answer=answer)
+    leases: list[Lease] = []
+    outcomes: dict[str, Renewal | Refusal] = {}
+    for lease_id, one in plan.items():
+        if isinstance(one, Refusal):
+            outcomes[lease_id] = one
+            continue
+        lease = one.lease
+        if renewed is not None and one.expires_value is not None:
+            lease = evolve(lease, renewed)
+        if lease is not view.lease(lease_id):
+            leases.append(lease)
+        outcomes[lease_id] = Renewal(lease=lease, expires_in_ns=lease.ticks_remaining(now.tick))
+    answer = Renewed(outcomes=tuple([outcomes[lease_id] for lease_id in command.lease_ids]))
+    return Decision(events=events, leases=leases, answer=answer)
 
 
 def _extend(lease_id: str, command: Renew, view: View, now: Now, *, repeated: bool) -> _Extension | Refusal:
@@ -69,9 +81,7 @@ def _extend(lease_id: str, command: Renew, view: View, now: Now, *, repeated: bo
     return _Extension(lease, aged, expires_value if expires_value > expires.value else None)
 
 
-def _renewed(
-    plan: dict[str, _Extension | Refusal], command: Renew, now: Now, request: str
-) -> LeaseRenewed | None:
+def _renewed(plan: dict[str, _Extension | Refusal], command: Renew, now: Now) -> LeaseRenewed | None:
     renewals = {
         lease_id: one.expires_value
         for lease_id, one in plan.items()
@@ -85,19 +95,10 @@ def _renewed(
         tick=now.tick,
         at_ns=now.wall_ns,
         actor=command.holder,
-        request=request,
+        request=command.request_key,
         tenant=command.tenant,
         holder=command.holder,
         renewals=renewals,
         resource=None if lease is None else lease.resource,
         token=None if lease is None else lease.token,
     )
-
-
-def _outcome(one: _Extension | Refusal, renewed: LeaseRenewed | None, now: Now) -> Renewal | Refusal:
-    if isinstance(one, Refusal):
-        return one
-    lease = one.lease
-    if renewed is not None and one.expires_value is not None:
-        lease = evolve(lease, renewed)
-    return Renewal(lease=lease, expires_in_ns=lease.ticks_remaining(now.tick))

@@ -1,20 +1,22 @@
 """The records a decision looks at.
 
-The engine loads records into a view; `decide` reads them; `apply` folds the events of a decision back in,
+The engine loads records into a view; `decide` reads them; `fold` takes the events of a decision back in,
 so that the next command of the same batch sees them. A decision that needs a record nobody loaded raises
 `Missing`, which says what to load; deciding again is free, because deciding changes nothing.
 
-Records may be loaded before or after events were applied: what a store still says about a lease that an
-event has changed here does not count.
+Records may be loaded before or after events were folded in: what a store still says about a lease that an
+event has changed here does not count. A view whose changes were committed, and behind which nobody else
+has committed anything, still says what the store says: `settle` makes it ready for the next batch.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from leasehold.kernel.authority import Authority, Era, evolve_authority
-from leasehold.kernel.commands import Acquire, Command, Renew, Revoke
-from leasehold.kernel.events import EpochRaised, Event, Remembered, StoreOpened
+from leasehold.kernel.commands import Acquire, Command, Renew
+from leasehold.kernel.events import EpochRaised, Event, LeaseEvent, Remembered, StoreOpened
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
@@ -36,6 +38,11 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
     tenants: set[str] = msgspec.field(default_factory=set)
     eras: set[int] = msgspec.field(default_factory=set)
 
+    def __bool__(self) -> bool:
+        return bool(
+            self.leases or self.resources or self.requests or self.holders or self.tenants or self.eras
+        )
+
 
 class Records(msgspec.Struct, kw_only=True, gc=False):
     """What a store found for `Keys`. A name that was asked for and is not here has no record."""
@@ -56,33 +63,8 @@ class Missing(LookupError):
         self.keys = keys
 
 
-def keys_of(command: Command, quotas: Quotas) -> Keys:
-    """Return what a command is sure to need, so that a whole batch can be read at once.
-
-    The command is well-formed: a malformed one is refused unread. An ending needs no memory of requests: who
-    ends a lease twice finds it ended.
-    """
-    keys = Keys()
-    match command:
-        case Acquire():
-            keys.leases.add(command.lease_id)
-            keys.resources.add((command.tenant, command.resource))
-            keys.requests.add(command.request_key)
-            if quotas.leases_per_holder is not None:
-                keys.holders.add((command.tenant, command.holder))
-            if quotas.leases_per_tenant is not None:
-                keys.tenants.add(command.tenant)
-        case Renew():
-            keys.leases.update(command.lease_ids)
-            keys.requests.add(command.request_key)
-        case Revoke():
-            keys.leases.add(command.lease_id)
-        case _:
-            keys.leases.update(command.lease_ids)
-    return keys
-
-
 _NO_QUOTAS = Quotas()
+_LEASES_KEPT = 4_096
 
 
 class View:
@@ -91,7 +73,7 @@ class View:
     def __init__(self, authority: Authority | None, quotas: Quotas | None = None) -> None:
         self._authority = authority
         self.quotas = quotas or _NO_QUOTAS
-        self._counting = self.quotas != _NO_QUOTAS
+        self.has_quotas = self.quotas != _NO_QUOTAS
         self.eras: dict[int, Era] = {}
         self.changed: dict[str, Lease] = {}
         """Leases that events have changed since they were loaded."""
@@ -109,11 +91,48 @@ class View:
         self._eras_asked: set[int] = set()
 
     @property
+    def is_open(self) -> bool:
+        """Say whether the store has had its first event."""
+        return self._authority is not None
+
+    @property
     def authority(self) -> Authority:
         """Return the registrar's record; there is one from the store's first event on."""
         if self._authority is None:
             raise ValueError("the store has not been opened yet")
         return self._authority
+
+    def lacking(self, commands: Sequence[Command]) -> Keys:
+        """Return what commands are sure to need and is not here, so that a whole batch can be read at once.
+
+        The commands are well-formed: a malformed one is refused unread. An ending needs no memory of
+        requests: who ends a lease twice finds it ended.
+        """
+        keys = Keys()
+        known = self._leases
+        for command in commands:
+            if isinstance(command, Acquire):
+                self._lacking_for_claim(command, keys)
+                continue
+            for lease_id in command.lease_ids:
+                if lease_id not in known:
+                    keys.leases.add(lease_id)
+            if isinstance(command, Renew) and command.request_key not in self._requests:
+                keys.requests.add(command.request_key)
+        return keys
+
+    def _lacking_for_claim(self, command: Acquire, keys: Keys) -> None:
+        if command.lease_id not in self._leases:
+            keys.leases.add(command.lease_id)
+        if not command.is_its_own_request:
+            keys.requests.add(command.request_key)
+        resource = (command.tenant, command.resource)
+        if resource not in self._resources_asked:
+            keys.resources.add(resource)
+        if self.quotas.leases_per_holder is not None:
+            keys.holders.add((command.tenant, command.holder))
+        if self.quotas.leases_per_tenant is not None:
+            keys.tenants.add(command.tenant)
 
     def load(self, keys: Keys, records: Records) -> None:
         """Take in what a store found for `keys`; what events have changed here already stays as it is."""
@@ -178,22 +197,41 @@ class View:
         return self.eras
 
     def apply(self, event: Event) -> None:
-        """Fold an event into the view."""
+        """Take in what an event does to the records it names."""
         if isinstance(event, StoreOpened | EpochRaised):
             self._apply_to_store(event)
-            return
-        self._authority = evolve_authority(self._authority, event)
-        for lease_id in event.lease_ids:
+        else:
+            self.fold((event,), [evolve(self._leases.get(lease_id), event) for lease_id in event.lease_ids])
+
+    def fold(self, events: Iterable[LeaseEvent], leases: Iterable[Lease]) -> None:
+        """Take in events, and the leases as they are after them; of several that are the same, the last."""
+        for event in events:
+            self._authority = evolve_authority(self._authority, event)
+            if isinstance(event, Remembered) and event.request is not None:
+                self._requests[event.request] = event
+        for lease in leases:
+            lease_id = lease.lease_id
             before = self._leases.get(lease_id)
-            after = evolve(before, event)
-            self._file(after)
-            self.changed[lease_id] = after
+            self._file(lease)
+            self.changed[lease_id] = lease
             if before is None:
                 self.created[lease_id] = None
-            if self._counting:
-                self._recount(before, after)
-        if isinstance(event, Remembered) and event.request is not None:
-            self._requests[event.request] = event
+            if self.has_quotas:
+                self._recount(before, lease)
+
+    def settle(self) -> None:
+        """Take what was changed here for what the store says: it was committed."""
+        self.changed = {}
+        self.created = {}
+        self.ended_eras = []
+
+    @property
+    def can_be_kept(self) -> bool:
+        """Say whether this view may serve another batch: it has not grown large, and counts nothing.
+
+        Counts would have to be told apart into those the store knew of and those it does not yet.
+        """
+        return len(self._leases) <= _LEASES_KEPT and not self.has_quotas
 
     def _apply_to_store(self, event: StoreOpened | EpochRaised) -> None:
         if self._authority is not None and self._authority.era != event.tick.era:

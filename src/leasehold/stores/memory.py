@@ -125,6 +125,8 @@ class MemoryTables:
         self.leases: dict[str, Lease] = {}
         self.standing: dict[tuple[str, str], dict[str, None]] = {}
         self.requests: dict[str, Event] = {}
+        self.revision = object()
+        """Another one after each change."""
         self.readers = 0
         """How many snapshots look at these tables, which must not change meanwhile."""
 
@@ -159,6 +161,7 @@ class MemoryTables:
             if isinstance(entry.event, Remembered) and entry.event.request is not None:
                 self.requests[entry.event.request] = entry.event
         self.authority = batch.authority
+        self.revision = object()
 
     def _refuse_impossible(self, batch: Batch) -> None:
         """Keep unique what must be, whatever the law has let through: lease ids, and exclusive leases."""
@@ -254,6 +257,11 @@ class MemoryTransaction(MemorySnapshot):
         super().__init__(tables, reading)
         self.commit = commit
         """Take the whole batch in, or raise and take nothing."""
+
+    @property
+    def revision(self) -> object:
+        """Return what stands for the tables as they are now."""
+        return self._tables.revision
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
         """Return standing leases that time may have ended, the longest overdue first, then the oldest."""

@@ -5,6 +5,7 @@ says that it does not.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import apsw
 import msgspec
@@ -55,11 +56,21 @@ class SqliteSnapshot:
     def __init__(self, connection: apsw.Connection, reading: Callable[[], ClockReading]) -> None:
         self._connection = connection
         self.reading = reading
-        self.authority: Authority | None = None
-        self.head = Head()
-        row = connection.execute(_AUTHORITY).fetchone()
-        if row is not None:
-            self.authority, self.head = authority_of(row)
+
+    @property
+    def authority(self) -> Authority | None:
+        """Return the registrar's record."""
+        return self._registrar[0]
+
+    @property
+    def head(self) -> Head:
+        """Return where the ledger ends."""
+        return self._registrar[1]
+
+    @cached_property
+    def _registrar(self) -> tuple[Authority | None, Head]:
+        row = self._connection.execute(_AUTHORITY).fetchone()
+        return (None, Head()) if row is None else authority_of(row)
 
     def read(self, keys: Keys) -> Records:
         """Return the records that exist for `keys`."""

@@ -154,7 +154,9 @@ class SqliteStore:
         with self._reader() as opened:
             opened.reader.execute("BEGIN")
             try:
-                yield SqliteSnapshot(opened.reader, opened.read_clock)
+                snapshot = SqliteSnapshot(opened.reader, opened.read_clock)
+                _ = snapshot.head  # Not before something is read does SQLite fix what this will see.
+                yield snapshot
             finally:
                 if opened.reader.in_transaction:
                     opened.reader.execute("ROLLBACK")

@@ -33,6 +33,11 @@ _LAPSED = (
 class SqliteTransaction(SqliteSnapshot):
     """The only writer of the file while it lasts; the connection holds SQLite's write lock."""
 
+    @property
+    def revision(self) -> object:
+        """Return what SQLite knows the content by, which is worth something on this connection only."""
+        return (self._connection, self._connection.data_version())
+
     def lapsed(self, now: Tick, limit: int) -> list[str]:
         """Return standing leases that time may have ended, the longest overdue first."""
         rows = self._connection.execute(_LAPSED, (now.era, now.value, limit))
@@ -58,7 +63,7 @@ class SqliteTransaction(SqliteSnapshot):
         self._write(_APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
         if batch.ended_eras:
             self._write(_END_ERA, [era_columns(era) for era in batch.ended_eras])
-        if self.authority is None or batch.authority.epoch != self.authority.epoch:
+        if batch.opens_epoch:
             self._connection.execute(_SET_AUTHORITY, authority_columns(batch.authority))
         self._connection.execute("COMMIT")
 

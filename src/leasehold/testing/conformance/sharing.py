@@ -39,6 +39,29 @@ class Sharing(Opening):
             with second.snapshot() as snapshot:
                 assert snapshot.leases(LeaseQuery()) == [lease()]
 
+    def test_a_revision_stays_while_nobody_commits(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            with store.write() as transaction:
+                transaction.commit(batch(EMPTY, created=(lease(),)))
+                left = transaction.revision
+            with store.write() as transaction:
+                assert transaction.revision == left
+            with store.write() as transaction:
+                assert transaction.revision == left
+
+    def test_a_revision_changes_with_every_commit_of_whomever(self, tmp_path: Path) -> None:
+        made = batch(EMPTY, created=(lease("a"),))
+        theirs = batch(head_of(made), created=(lease("b", resource="b"),))
+        with self.opened_twice(tmp_path) as (first, second):
+            with first.write() as transaction:
+                found = transaction.revision
+                transaction.commit(made)
+                left = transaction.revision
+            commit(second, theirs)
+            with first.write() as transaction:
+                seen = transaction.revision
+        assert None in (found, left, seen) or len({found, left, seen}) == 3
+
     def test_a_snapshot_sees_no_later_commit(self, tmp_path: Path) -> None:
         made = batch(EMPTY, created=(lease("a"),))
         later = batch(head_of(made), issued(lease("b"), request="r"), created=(lease("b", resource="b"),))

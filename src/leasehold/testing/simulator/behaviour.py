@@ -108,10 +108,11 @@ class Behaviour:
         for lease_id, belief in list(client.held.items()):
             if adopt and belief.lease.resource == resource:
                 client.forget(lease_id)
+        lease_id = stage.new_name("lease")
         command = Acquire(
             tenant=client.tenant,
-            request_id=stage.new_name("acquire"),
-            lease_id=stage.new_name("lease"),
+            request_id=lease_id if random.random() < 0.5 else stage.new_name("acquire"),
+            lease_id=lease_id,
             resource=resource,
             holder=client.holder,
             ttl_ns=random.choice((ttl_ns // 2, ttl_ns, ttl_ns, 3 * ttl_ns)),

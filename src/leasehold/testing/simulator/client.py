@@ -128,7 +128,8 @@ class SimulatedClient(Process):
         pending.tries_left -= 1
         pending.attempts += 1
         command = pending.command
-        if isinstance(command, Acquire) and pending.attempts > 1 and self.stage.random.random() < 0.3:
+        named = isinstance(command, Acquire) and not command.is_its_own_request
+        if named and pending.attempts > 1 and self.stage.random.random() < 0.3:
             command = replace(command, lease_id=self.stage.new_name("lease"))
         self.post.send(Envelope(self, pending, command, self.clock.tick_ns()))
         patience_ns = 3 * self.stage.plan.latency_ns + self.stage.up_to(self.stage.plan.ttl_ns)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from leasehold.engine.batch import Outcome, Rules, run_batch
+from leasehold.engine.batch import Outcome, Recall, Rules, run_batch
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import StoreError
 from leasehold.testing.simulator.judge import Judge
@@ -26,6 +26,7 @@ class SimulatedEngine(Process):
         self._inbox: list[Envelope] = []
         self._scheduled = False
         self._down = False
+        self._recall = Recall()
 
     @property
     def is_waiting(self) -> bool:
@@ -95,7 +96,8 @@ class SimulatedEngine(Process):
         self._store.begin_batch()
         stage.say("batch of {}", len(taken))
         try:
-            return run_batch(self._store, [envelope.command for envelope in taken], rules, blocking=blocking)
+            commands = [envelope.command for envelope in taken]
+            return run_batch(self._store, commands, rules, recall=self._recall, blocking=blocking)
         except WouldBlock:
             return None
         except StoreError as error:
@@ -107,6 +109,7 @@ class SimulatedEngine(Process):
         self._inbox = []
         self._scheduled = False
         self._down = True
+        self._recall = Recall()
         self.later(self.stage.up_to(self.stage.plan.ttl_ns), self._come_back)
 
     def _come_back(self) -> None:

@@ -73,6 +73,7 @@ OUTCOMES = (
     "epoch raised: reboot",
     "epoch raised: reboot and copy",
     "epoch raised: clock went back",
+    "epoch raised: clock went back and copy",
     "epoch raised: copied",
     "epoch raised: restored",
     "store failed, outcome known",

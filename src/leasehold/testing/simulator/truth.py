@@ -64,6 +64,8 @@ class TrueLease:
 
 def request_id_of(event: Event) -> str:
     """Return the id of the request that caused an event; no request in a simulation has a colon in it."""
+    if event.request is None and isinstance(event, LeaseIssued):
+        return event.lease_id
     return (event.request or "").partition(":")[0]
 
 

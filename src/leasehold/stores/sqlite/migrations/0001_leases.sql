@@ -40,7 +40,8 @@ CREATE TABLE events (
 ) STRICT;
 
 -- Grants and renewals only: an ending need not be remembered, because who ends a lease twice finds it ended.
-CREATE INDEX events_by_request  ON events (request)        WHERE type IN ('lease.issued', 'lease.renewed');
+CREATE INDEX events_by_request  ON events (request)
+    WHERE request IS NOT NULL AND type IN ('lease.issued', 'lease.renewed');
 CREATE INDEX events_by_resource ON events (resource)       WHERE resource IS NOT NULL;
 -- Renewals of several leases in one entry; finding one of them means looking into its holder's few.
 CREATE INDEX events_of_batches  ON events (tenant, holder) WHERE type = 'lease.renewed' AND lease_id IS NULL;
