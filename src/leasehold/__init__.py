@@ -44,6 +44,10 @@ from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason, Token
 
 if TYPE_CHECKING:
+    from leasehold.certificates.certificate import Certificate
+    from leasehold.certificates.errors import NotProven, StaleToken
+    from leasehold.certificates.keys import TrustedKeys
+    from leasehold.certificates.verifying import verify_certificate
     from leasehold.client.async_client import AsyncClient
     from leasehold.client.async_connect import connect_async
     from leasehold.client.async_lease import AsyncHeldLease
@@ -54,6 +58,7 @@ __all__ = [
     "AlreadyHeld",
     "AsyncClient",
     "AsyncHeldLease",
+    "Certificate",
     "Client",
     "ClientClosed",
     "Entry",
@@ -73,11 +78,13 @@ __all__ = [
     "Mode",
     "NotAcquired",
     "NotHolder",
+    "NotProven",
     "Page",
     "Refused",
     "ReleaseReason",
     "RenewalDoesNotExtend",
     "RenewalsExhausted",
+    "StaleToken",
     "StoreBusy",
     "StoreError",
     "StoreFailed",
@@ -85,23 +92,30 @@ __all__ = [
     "StoreRejected",
     "StoreUnusable",
     "Token",
+    "TrustedKeys",
     "UnknownTime",
     "WrongProcess",
     "connect",
     "connect_async",
+    "verify_certificate",
 ]
 
-# Loaded when they are first asked for: asyncio takes longer to import than all the rest.
-_ASYNCHRONOUS = {
+# Loaded when they are first asked for: asyncio alone takes longer to import than all the rest.
+_LATER = {
     "AsyncClient": "leasehold.client.async_client",
     "AsyncHeldLease": "leasehold.client.async_lease",
+    "Certificate": "leasehold.certificates.certificate",
+    "NotProven": "leasehold.certificates.errors",
+    "StaleToken": "leasehold.certificates.errors",
+    "TrustedKeys": "leasehold.certificates.keys",
     "connect_async": "leasehold.client.async_connect",
+    "verify_certificate": "leasehold.certificates.verifying",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _ASYNCHRONOUS:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_ASYNCHRONOUS[name]), name)
+    return getattr(import_module(_LATER[name]), name)

@@ -21,6 +21,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Connecting": ("connect", "connect_async"),
     "Clients": ("Client", "AsyncClient"),
     "Held leases": ("HeldLease", "Loss", "AsyncHeldLease"),
+    "Certificates": ("verify_certificate", "Certificate", "TrustedKeys"),
     "What is answered": (
         "Lease",
         "LeaseState",

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import leasehold.cli
 from leasehold import errors
+from leasehold.certificates.errors import NotProven
 from leasehold.errors import LeaseholdError, StoreError
 from tools.reference.source import class_node, docstring, fields
 from tools.reference.words import meaning_of
@@ -40,6 +41,10 @@ def errors_page() -> str:
                 if field.default == "None"
             ],
         ),
+        "## When a lease is not proven",
+        "`verify_certificate` and the enforcers raise these. All are in `leasehold.certificates.errors`; "
+        "`NotProven` and `StaleToken` can be imported from `leasehold`.",
+        table(_HEADINGS, [_row(kind) for kind in _tree(NotProven)]),
         "## When the outcome is unknown",
         _unknown(),
         "## From the command line only",

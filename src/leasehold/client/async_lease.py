@@ -120,6 +120,14 @@ class AsyncHeldLease(AnyHeldLease):
         """Give the lease back. Return False, and raise nothing, if it was gone already."""
         return await self._client.release(self, reason=reason)
 
+    async def certificate(self) -> str:
+        """Return the registrar's signed word that the lease stands, for those who cannot ask the registrar.
+
+        It holds until the lease would expire if it were not renewed: get a new one after a renewal.
+        """
+        self.ensure()
+        return await self._client.certificate(self.lease_id)
+
     def detach(self) -> Lease:
         """Stop keeping the lease, without releasing it, and return it: somebody else can adopt it.
 

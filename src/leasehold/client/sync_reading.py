@@ -2,12 +2,16 @@
 """Looking at leases and their history, without waiting for anybody who writes."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from leasehold.client.calls import BlockingCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text
 from leasehold.engine.registrar import LeaseStatus, Registrar
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import LeaseState
+
+if TYPE_CHECKING:
+    from leasehold.certificates.keys import TrustedKeys
 
 _WATCH_POLL_SECONDS = 1.0
 
@@ -28,6 +32,21 @@ class Reading:
     def inspect(self, resource: str) -> list[LeaseStatus]:
         """Return who holds a resource now: since when, until when, under which token, how often renewed."""
         return self._calls.read(self._registrar.standing_on, self._tenant, text("resource", resource))
+
+    def certificate(self, lease_id: str) -> str:
+        """Return the registrar's signed word that a lease stands, for those who cannot ask the registrar.
+
+        `verify_certificate` checks it, anywhere. It says nothing about a release or revocation since.
+        """
+        from leasehold.certificates.issuing import certify
+
+        return self._calls.read(certify, self._registrar, self._tenant, text("lease_id", lease_id))
+
+    def certificate_keys(self) -> "TrustedKeys":
+        """Return the public keys by which certificates of this registrar are checked."""
+        from leasehold.certificates.issuing import trusted_keys_of
+
+        return self._calls.read(trusted_keys_of, self._registrar)
 
     def history(
         self,

@@ -71,13 +71,13 @@ class Registrar:
         """Return a lease by its id."""
         with self.store.snapshot() as snapshot:
             found = snapshot.read(Keys(leases={lease_id})).leases
-            return _status_of(found[0], snapshot) if found else None
+            return status_of(found[0], snapshot) if found else None
 
     def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
         """Return the leases that stand on a resource now, oldest token first."""
         with self.store.snapshot() as snapshot:
             found = snapshot.read(Keys(resources={(tenant, resource)})).leases
-            statuses = [_status_of(lease, snapshot) for lease in found]
+            statuses = [status_of(lease, snapshot) for lease in found]
         return sorted(
             (status for status in statuses if status.is_live), key=lambda status: status.lease.token
         )
@@ -86,7 +86,7 @@ class Registrar:
         """Return one page of leases."""
         _check_limit(query.limit)
         with self.store.snapshot() as snapshot:
-            return [_status_of(lease, snapshot) for lease in snapshot.leases(query)]
+            return [status_of(lease, snapshot) for lease in snapshot.leases(query)]
 
     def entries(self, query: EntryQuery) -> list[Entry]:
         """Return one page of the ledger."""
@@ -125,7 +125,7 @@ def _check_limit(limit: int) -> None:
         raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
-def _status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
+def status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
     """Say how a lease stands by what time has done to it, whether anybody has recorded that or not."""
     authority = snapshot.authority
     if authority is None or lease.is_terminal:

@@ -1,0 +1,142 @@
+"""Certificates as a client gets them from the registrar."""
+
+from typing import Any
+
+import pytest
+
+import leasehold
+from leasehold.certificates.errors import CertificateExpired, CertificateKeyUnknown
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.testing.clock import FakeClock
+from tests.client.worlds import World
+
+
+def checked(text: str, keys: Any, clock: FakeClock, resource: str = "door") -> leasehold.Certificate:
+    now = clock.wall_ns() / NANOSECONDS_PER_SECOND
+    return leasehold.verify_certificate(text, keys=keys, resource=resource, now=now)
+
+
+async def test_a_held_lease_proves_itself_to_who_knows_only_the_public_key(
+    leases: Any, clock: FakeClock
+) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    clock.advance(10)
+    keys = (await leases.certificate_keys()).to_jwks()
+
+    proven = checked(await lease.certificate(), keys, clock)
+
+    assert (proven.resource, proven.holder, proven.tenant) == ("door", "ann", "default")
+    assert (proven.lease_id, proven.token, proven.mode) == (lease.lease_id, lease.token, lease.mode)
+    assert proven.position == (await leases.history())[-1].position
+    assert proven.issued_at_ns == clock.wall_ns()
+    assert proven.expires_at_ns == clock.wall_ns() + 20 * 10**9
+    assert proven.granted_at_ns == clock.wall_ns() - 10 * 10**9
+    assert proven.issuer == f"leasehold:{keys['keys'][0]['kid']}"
+
+
+async def test_anybody_who_reaches_the_registrar_can_have_a_lease_certified(
+    leases: Any, strangers: Any, clock: FakeClock
+) -> None:
+    lease = await leases.acquire("door")
+    text = await strangers.certificate(lease.lease_id)
+    assert checked(text, await leases.certificate_keys(), clock).holder == "ann"
+
+
+async def test_its_expiry_follows_the_authority_s_clock_and_not_a_wall_clock_that_was_turned(
+    leases: Any, clock: FakeClock
+) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    clock.jump_wall(3_600)
+    proven = checked(await lease.certificate(), await leases.certificate_keys(), clock)
+    assert proven.expires_at_ns == clock.wall_ns() + 30 * 10**9
+
+
+async def test_a_renewal_asks_for_a_new_certificate(leases: Any, clock: FakeClock) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    keys = await leases.certificate_keys()
+    old = await lease.certificate()
+    clock.advance(20)
+    await lease.renew()
+    new = await lease.certificate()
+    clock.advance(15)
+    with pytest.raises(CertificateExpired):
+        checked(old, keys, clock)
+    assert checked(new, keys, clock).token == lease.token
+
+
+async def test_a_revocation_is_not_in_a_certificate_that_was_made_before(
+    leases: Any, strangers: Any, clock: FakeClock
+) -> None:
+    """What a certificate cannot know; the documentation says so, and the next token makes up for it."""
+    lease = await leases.acquire("door")
+    keys, text = await leases.certificate_keys(), await lease.certificate()
+    await leases.revoke(lease.lease_id, reason="test")
+    assert checked(text, keys, clock).token == lease.token
+    successor = await strangers.acquire("door")
+    newer = checked(await successor.certificate(), keys, clock)
+    with pytest.raises(leasehold.StaleToken):
+        leasehold.verify_certificate(
+            text,
+            keys=keys,
+            resource="door",
+            minimum_token=newer.token,
+            now=clock.wall_ns() / NANOSECONDS_PER_SECOND,
+        )
+
+
+async def test_what_does_not_stand_gets_no_certificate(leases: Any, clock: FakeClock) -> None:
+    released = await leases.acquire("released")
+    await released.release()
+    revoked = await leases.acquire("revoked")
+    await leases.revoke(revoked.lease_id, reason="test")
+    expired = await leases.acquire("expired", ttl=5)
+    clock.advance(5)
+    for lease_id, error in (
+        (released.lease_id, leasehold.LeaseTerminal),
+        (revoked.lease_id, leasehold.LeaseTerminal),
+        (expired.lease_id, leasehold.LeaseExpired),
+        ("nonsense", leasehold.LeaseNotFound),
+    ):
+        with pytest.raises(error) as refused:
+            await leases.certificate(lease_id)
+        assert type(refused.value) is error
+        assert refused.value.lease_id == lease_id
+
+
+async def test_a_lost_lease_proves_nothing_any_more(leases: Any, clock: FakeClock) -> None:
+    lease = await leases.acquire("door", ttl=5)
+    clock.advance(5)
+    with pytest.raises(leasehold.LeaseLost):
+        await lease.certificate()
+
+
+async def test_another_tenant_s_lease_is_not_certified(leases: Any, world: World) -> None:
+    lease = await leases.acquire("door")
+    others = world.connect(holder="ann", tenant="acme")
+    with pytest.raises(leasehold.LeaseNotFound):
+        await others.certificate(lease.lease_id)
+
+
+async def test_the_keys_of_another_store_do_not_do(
+    leases: Any, clock: FakeClock, store_kind: str, client_kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = World(store_kind, client_kind, clock, tmp_path_factory.mktemp("elsewhere"))
+    other = elsewhere.connect(holder="ann")
+    await other.acquire("door")
+    text = await (await leases.acquire("door")).certificate()
+    with pytest.raises(CertificateKeyUnknown):
+        checked(text, await other.certificate_keys(), clock)
+    await elsewhere.close()
+
+
+async def test_after_a_reboot_a_lease_that_survived_is_certified_with_what_it_has_left(
+    leases: Any, clock: FakeClock
+) -> None:
+    lease = await leases.acquire("door", ttl=60, survives_reboot=True)
+    clock.advance(20)
+    await leases.acquire("window")
+    clock.reboot(down_seconds=100)
+    await leases.acquire("gate")
+    text = await leases.certificate(lease.lease_id)
+    proven = checked(text, await leases.certificate_keys(), clock)
+    assert proven.expires_at_ns == clock.wall_ns() + 40 * 10**9
