@@ -6,13 +6,15 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 
-from leasehold.enforcing import Enforcer, LeaseMiddleware
+from leasehold.enforcing import Enforcer, LeaseMiddleware, SqliteFence
 from leasehold.enforcing.asgi import Message, Receive, Scope, Send
+from leasehold.kernel.lease import Mode
 from tests.certificates.statements import KEY, OTHER_KEY
 from tests.enforcing.test_enforcer import fresh
 
@@ -138,6 +140,23 @@ def test_a_websocket_has_to_be_proven_before_it_is_accepted() -> None:
     ]
     proven = scope | {"headers": [(b"lease-certificate", fresh(resource="/door").encode())]}
     assert talk(protected(), proven)[1]["body"] == b"ann"
+
+
+def test_a_fence_that_may_have_to_wait_does_not_hold_up_the_event_loop(tmp_path: Path) -> None:
+    threads: list[int] = []
+
+    class Slow(SqliteFence):
+        def admit(self, resource: str, token: int, mode: Mode = Mode.EXCLUSIVE) -> None:
+            threads.append(threading.get_ident())
+            super().admit(resource, token, mode)
+
+    fence = Slow(tmp_path / "fence.db")
+    durable = LeaseMiddleware(application, enforcer=Enforcer(keys=[KEY.public_key], fence=fence))
+    assert talk(durable, http_scope("PUT", fresh(resource="/door", token=8)))[1]["body"] == b"ann"
+    assert talk(durable, http_scope("PUT", fresh(resource="/door", token=7)))[0]["status"] == 409
+    assert threading.get_ident() not in threads
+    assert len(threads) == 2
+    fence.close()
 
 
 def test_the_application_s_own_scope_is_left_as_it_was() -> None:

@@ -79,6 +79,39 @@ def test_threads_that_race_never_take_the_fence_back(fence: Admits) -> None:
     assert fence.seen("door").any == max(order) == 100
 
 
+def test_a_token_that_was_there_before_waits_for_no_writer(tmp_path: Path) -> None:
+    fence = SqliteFence(tmp_path / "fence.db")
+    fence.admit("door", 7)
+    other = apsw.Connection(str(tmp_path / "fence.db"))
+    other.execute("BEGIN IMMEDIATE")
+    fence.admit("door", 7)
+    with pytest.raises(StaleToken):
+        fence.admit("door", 6)
+    other.close()
+    fence.close()
+
+
+def test_another_process_that_overtakes_between_look_and_lock_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fence, other = SqliteFence(tmp_path / "fence.db"), SqliteFence(tmp_path / "fence.db")
+    look = SqliteFence._look
+    pending = [8]
+
+    def look_and_be_overtaken(self: SqliteFence, resource: str) -> Seen:
+        seen = look(self, resource)
+        if self is fence and pending:
+            other.admit(resource, pending.pop())
+        return seen
+
+    monkeypatch.setattr(SqliteFence, "_look", look_and_be_overtaken)
+    with pytest.raises(StaleToken):
+        fence.admit("door", 7)
+    assert other.seen("door") == Seen(8, 8)
+    for one in (fence, other):
+        one.close()
+
+
 def test_a_durable_fence_remembers_across_a_restart(tmp_path: Path) -> None:
     first = SqliteFence(tmp_path / "fence.db")
     first.admit("door", 7)
@@ -94,17 +127,21 @@ def test_no_other_process_can_write_between_the_look_and_the_decision(
 ) -> None:
     fence = SqliteFence(tmp_path / "fence.db")
     other = apsw.Connection(str(tmp_path / "fence.db"))
-    looked: list[str] = []
+    looks: list[str] = []
 
     def look(self: SqliteFence, resource: str) -> Seen:
-        with pytest.raises(apsw.BusyError):
+        try:
             other.execute("BEGIN IMMEDIATE")
-        looked.append(resource)
+        except apsw.BusyError:
+            looks.append("nobody else can write")
+        else:
+            other.execute("ROLLBACK")
+            looks.append("others can write")
         return Seen()
 
     monkeypatch.setattr(SqliteFence, "_look", look)
     fence.admit("door", 7)
-    assert looked == ["door"]
+    assert looks == ["others can write", "nobody else can write"]
     other.close()
     fence.close()
 

@@ -14,8 +14,10 @@ from typing import Any
 
 import msgspec
 
+from leasehold.certificates.certificate import Certificate
 from leasehold.certificates.errors import CertificateMalformed, NotProven
 from leasehold.enforcing.enforcer import Enforcer
+from leasehold.enforcing.fence import Fence
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -58,11 +60,19 @@ class LeaseMiddleware:
             await self._application(scope, receive, send)
             return
         try:
-            certificate = self._enforcer.admit(_certificate_in(scope), resource)
+            certificate = await self._admit(_certificate_in(scope), resource)
         except NotProven as error:
             await _refuse(scope, send, error)
             return
         await self._application({**scope, STATE: certificate}, receive, send)
+
+    async def _admit(self, text: str | None, resource: str) -> Certificate:
+        """Ask the enforcer; from a thread, if its fence may have to wait for a disk or another process."""
+        if isinstance(self._enforcer.fence, Fence):
+            return self._enforcer.admit(text, resource)
+        import asyncio
+
+        return await asyncio.to_thread(self._enforcer.admit, text, resource)
 
     def _protected(self, scope: Scope) -> str | None:
         if scope["type"] not in ("http", "websocket"):

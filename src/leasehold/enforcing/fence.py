@@ -91,15 +91,17 @@ class SqliteFence:
 
     def admit(self, resource: str, token: int, mode: Mode = Mode.EXCLUSIVE) -> None:
         """Remember a token as seen; raise StaleToken if it is older than one it conflicts with."""
-        # The write lock comes before the look, so no other process can admit a token in between.
         with self._lock:
+            seen = self._look(resource)
+            check_token(resource, token, seen.against(mode))
+            if seen.after(token, mode) == seen:
+                return  # It was there before: nothing to write, and nobody to wait for.
+            # The write lock comes before the look that counts: no other process can admit one in between.
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 seen = self._look(resource)
                 check_token(resource, token, seen.against(mode))
-                after = seen.after(token, mode)
-                if after != seen:
-                    self._database.execute(_KEEP, (resource, *after))
+                self._database.execute(_KEEP, (resource, *seen.after(token, mode)))
             except BaseException:
                 self._database.execute("ROLLBACK")
                 raise
