@@ -129,11 +129,17 @@ class WatchedStore:
 
 
 class SignallingCommitter(Committer):
-    """A committer that says when a call has got its place in the queue."""
+    """A committer that says when a call has got its place in the queue, or need not queue up."""
 
     def __init__(self, store: Store, *, timeout: float = SIGNAL_SECONDS) -> None:
         self.queued = threading.Semaphore(0)
         super().__init__(store, quotas=Quotas(), timeout=timeout)
+
+    def _take_lead(self) -> bool:
+        lead = super()._take_lead()
+        if lead:
+            self.queued.release()
+        return lead
 
     def _enqueue(self, call: Call) -> bool:
         lead = super()._enqueue(call)

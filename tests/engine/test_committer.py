@@ -15,7 +15,7 @@ from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Conflict
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
 from leasehold.kernel.answers import Granted, Released
-from leasehold.kernel.commands import Command, Release
+from leasehold.kernel.commands import Command, Release, Sweep
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
@@ -433,18 +433,35 @@ def test_a_closed_committer_takes_no_more_commands(committer: SignallingCommitte
         committer.submit(claim("door"), lambda outcome: None)
 
 
+class Poison(Sweep, frozen=True, kw_only=True, tag="poison"):
+    """A command that no rule of the law knows."""
+
+
+def test_a_malformed_command_is_refused_without_the_store(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    watched.occupy()
+    mailbox = Mailbox()
+
+    refusal = expect(Refusal, committer.call(claim("")))
+    committer.submit(claim(""), mailbox)
+
+    assert (refusal.code, refusal.field) == ("INVALID_INPUT", "resource")
+    assert mailbox.outcomes == [refusal]
+
+
 def test_a_poisoned_command_does_not_touch_the_others(
     watched: WatchedStore, committer: SignallingCommitter
 ) -> None:
     watched.occupy()
     good = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
-    bad = Caller(lambda: committer.call(claim(5)))  # type: ignore[arg-type]
+    bad = Caller(lambda: committer.call(Poison(lease_ids=("lease",), request_id="r")))
     committer.wait_until_queued(3)
     watched.vacate()
 
     for caller in good:
         granted(caller.outcome())
-    assert isinstance(bad.outcome(), AttributeError | TypeError)
+    assert isinstance(bad.outcome(), KeyError)
 
 
 def test_a_defect_in_the_law_is_the_answer_to_all_and_hangs_nobody(

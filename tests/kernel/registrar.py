@@ -99,14 +99,15 @@ class Registrar:
         return found(self.state, self.ledger, keys)
 
     def view(self) -> View:
-        return View(self.state.authority, self.quotas)
+        return View(self.authority, self.quotas)
 
     def loaded_view(self, command: Command) -> View:
         """A view with what the command is sure to need: nothing, if it is refused unread."""
         view = self.view()
         if check_command(command) is None:
             keys = view.lacking([command])
-            view.load(keys, self.found(keys))
+            if keys is not None:
+                view.load(keys, self.found(keys))
         return view
 
     def decide(self, command: Command, view: View | None = None) -> Decision | Refusal:

@@ -184,6 +184,7 @@ def decision(world: World, command: Command) -> tuple[View, Decision | Refusal]:
     now = now_of(world.state.authority, world.reading)
     view = View(world.state.authority)
     keys = view.lacking([command])
+    assert keys is not None
     view.load(keys, found(world.state, world.ledger, keys))
     while True:
         try:

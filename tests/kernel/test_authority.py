@@ -167,7 +167,19 @@ def test_the_last_token_of_an_epoch_is_still_one_of_it() -> None:
 
 
 def test_an_ended_era_remembers_its_first_and_last_moment() -> None:
-    assert an_authority().ended_era() == an_era()
+    authority = an_authority()
+    rebooted = observe(authority, a_reading(boot_id="boot-2", tick_value=3))
+    assert rebooted is not None
+
+    assert authority.eras_ended_by(rebooted) == [an_era()]
+
+
+def test_a_new_epoch_of_the_same_era_ends_none() -> None:
+    authority = an_authority()
+    copied = observe(authority, a_reading(identity="8:78"))
+    assert copied is not None
+
+    assert authority.eras_ended_by(copied) == []
 
 
 def second_era(**fields: Any) -> Authority:

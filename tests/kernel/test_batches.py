@@ -10,7 +10,7 @@ from leasehold.kernel.events import Event
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.view import Missing
+from leasehold.kernel.view import Keys, Missing
 from tests.kernel.registrar import SECOND, Registrar
 
 LEASES = st.sampled_from(["lease-1", "lease-2", "lease-3", "lease-4", "lease-5"])
@@ -83,7 +83,7 @@ def test_a_batch_on_one_view_is_decided_like_its_commands_one_by_one(
     answers: list[object] = []
     events: list[Event] = []
     if read_ahead:
-        keys = view.lacking(batch)
+        keys = view.lacking(batch) or Keys()
         view.load(keys, registrar.found(keys))
     for command in batch:
         while True:

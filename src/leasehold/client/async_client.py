@@ -96,9 +96,9 @@ class AsyncClient(AsyncHolding):
             resource=text("resource", resource),
             holder=self._name_or_own("holder", holder),
             ttl_ns=at_least_zero_ns("ttl", ttl),
-            mode=parse("mode", Mode, mode),
+            mode=mode if mode is Mode.EXCLUSIVE else parse("mode", Mode, mode),
             adopt=adopt,
-            max_renewals=whole_number("max_renewals", max_renewals),
+            max_renewals=-1 if max_renewals == -1 else whole_number("max_renewals", max_renewals),
             metadata={} if metadata is None else mapping("metadata", metadata),
             config_version=text("config_version", config_version),
             zone_version=text("zone_version", zone_version),
@@ -229,7 +229,7 @@ class AsyncClient(AsyncHolding):
             lease_ids=lease_ids,
             holder=holder,
             ttl_ns=ttl_ns,
-            request_id=self._registrar.ids.new(),
+            request_id=self._registrar.ids.name(),
         )
         sent_ns = self._clock.tick_ns()
         outcomes = answer_of(await self._send(command), Renewed).outcomes
@@ -262,7 +262,7 @@ class AsyncClient(AsyncHolding):
             lease_ids=(lease_id_of(lease),),
             holder=self._holder_of(lease) if holder is None else text("holder", holder),
             reason=parse("reason", ReleaseReason, reason),
-            request_id=self._registrar.ids.new(),
+            request_id=self._registrar.ids.name(),
         )
         held = self._held.get(lease) if isinstance(lease, str) else lease
         if held is not None and held.belongs_elsewhere() is not None:
@@ -297,7 +297,7 @@ class AsyncClient(AsyncHolding):
             lease_ids=lease_ids,
             holder=holder,
             reason=reason,
-            request_id=self._registrar.ids.new(),
+            request_id=self._registrar.ids.name(),
         )
         outcomes = answer_of(await self._release(command, ours), Released).outcomes
         return sum(isinstance(outcome, Ended) and not outcome.already for outcome in outcomes)
@@ -309,7 +309,7 @@ class AsyncClient(AsyncHolding):
             lease_id=text("lease_id", lease_id),
             operator=self._name_or_own("operator", operator),
             reason=text("reason", reason),
-            request_id=self._registrar.ids.new(),
+            request_id=self._registrar.ids.name(),
         )
         return not answer_of(await self._send(command), Ended).already
 
@@ -325,7 +325,7 @@ class AsyncClient(AsyncHolding):
             overdue = tuple(await self._calls.read(self._registrar.overdue, most))
             if not overdue:
                 break
-            command = Sweep(tenant=self._tenant, lease_ids=overdue, request_id=self._registrar.ids.new())
+            command = Sweep(tenant=self._tenant, lease_ids=overdue, request_id=self._registrar.ids.name())
             swept = len(answer_of(await self._send(command), Swept).leases)
             count, left = count + swept, left - swept
             if swept < most:

@@ -74,7 +74,7 @@ class AsyncHolding(AsyncReading):
                 lease_ids=(lease_id,),
                 holder=holder,
                 reason=ReleaseReason.ABORTED,
-                request_id=self._registrar.ids.new(),
+                request_id=self._registrar.ids.name(),
             )
         )
 
@@ -106,7 +106,7 @@ class AsyncHolding(AsyncReading):
                     tenant=self._tenant,
                     lease_ids=tuple(ids[start : start + BATCH_LEASES]),
                     holder=holder,
-                    request_id=self._registrar.ids.new(),
+                    request_id=self._registrar.ids.name(),
                 )
 
     async def _send(self, command: Command) -> Outcome:

@@ -1,7 +1,6 @@
 """What callers write, checked and brought into the kernel's terms."""
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -31,9 +30,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 def at_least_zero_ns(field: str, seconds: float) -> int:
     """Return seconds as nanoseconds; refuse what is no number of seconds."""
-    with suppress(TypeError, OverflowError):  # It is no number, or none that is finite.
+    try:
         if seconds >= 0:
             return round(seconds * NANOSECONDS_PER_SECOND)
+    except (TypeError, OverflowError):
+        pass  # It is no number, or none that is finite.
     raise InvalidInput(f"{field} must be a number of seconds, not {_shown(seconds)}", field=field)
 
 

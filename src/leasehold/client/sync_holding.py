@@ -75,7 +75,7 @@ class Holding(Reading):
                 lease_ids=(lease_id,),
                 holder=holder,
                 reason=ReleaseReason.ABORTED,
-                request_id=self._registrar.ids.new(),
+                request_id=self._registrar.ids.name(),
             )
         )
 
@@ -107,7 +107,7 @@ class Holding(Reading):
                     tenant=self._tenant,
                     lease_ids=tuple(ids[start : start + BATCH_LEASES]),
                     holder=holder,
-                    request_id=self._registrar.ids.new(),
+                    request_id=self._registrar.ids.name(),
                 )
 
     def _send(self, command: Command) -> Outcome:

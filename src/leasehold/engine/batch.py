@@ -13,12 +13,12 @@ import msgspec
 from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction, WouldBlock
 from leasehold.errors import StoreError, StoreRejected
 from leasehold.kernel.answers import Answer
-from leasehold.kernel.authority import now_of, observe
+from leasehold.kernel.authority import evolve_authority, now_of, observe
 from leasehold.kernel.chain import Entry, link
 from leasehold.kernel.commands import Command, Sweep
 from leasehold.kernel.decide import decide_wellformed
 from leasehold.kernel.decision import Decision
-from leasehold.kernel.events import Event, encode_event
+from leasehold.kernel.events import Event, StoreEvent, encode_event
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import Now
@@ -38,22 +38,23 @@ class Recall:
         self._head = Head()
         self._revision: object = None
 
-    def view(self, transaction: Transaction, quotas: Quotas) -> tuple[View, Head]:
+    def take(self, transaction: Transaction, quotas: Quotas) -> tuple[View, Head] | None:
         """Return the view of the last batch and the ledger's head if they still hold, else fresh ones.
 
         They are forgotten here until the batch is committed: what it does to the view may come to nothing.
+        None: nobody has used this store yet.
         """
         view, self._view = self._view, None
         if view is not None and transaction.revision == self._revision:
             return view, self._head
-        return View(transaction.authority, quotas), transaction.head
+        authority = transaction.authority
+        return None if authority is None else (View(authority, quotas), transaction.head)
 
     def keep(self, view: View, head: Head, transaction: Transaction) -> None:
-        """Remember a view that says what the store says now."""
-        revision = transaction.revision
-        if revision is not None and view.can_be_kept:
-            view.settle()
-            self._view, self._head, self._revision = view, head, revision
+        """Remember a view that says what the store says now, if it can serve once more."""
+        if view.settle():
+            self._head, self._revision = head, transaction.revision
+            self._view = view if self._revision is not None else None
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -78,7 +79,10 @@ def run_batch(
     when the error says that the outcome is unknown. `recall` spares the reading of what the last batch with
     the same `recall` and rules has left.
     """
-    return run_taken(store, lambda: commands, rules, recall=recall, blocking=blocking)
+    refusals = [check_command(command) for command in commands]
+    wellformed = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
+    outcomes = iter(run_taken(store, lambda: wellformed, rules, recall=recall, blocking=blocking))
+    return [next(outcomes) if refusal is None else refusal for refusal in refusals]
 
 
 def run_taken(
@@ -89,7 +93,7 @@ def run_taken(
     recall: Recall | None = None,
     blocking: bool,
 ) -> list[Outcome]:
-    """Do as `run_batch` does with the commands that `take` gives once it is this writer's turn.
+    """Do as `run_batch` does with the well-formed commands that `take` gives once it is this writer's turn.
 
     So commands that come while the writer waits for its turn still get on board. `take` is not called if the
     turn never came. It may be called again, and then gives the same commands, and perhaps more behind them.
@@ -127,17 +131,17 @@ def _run_once(
 ) -> list[Outcome]:
     while True:
         with store.write(blocking=blocking) as transaction:
-            view, head = recall.view(transaction, rules.quotas)
-            reading = transaction.reading()
-            if view.is_open and observe(view.authority, reading) is None:
-                now = now_of(view.authority, reading)
-                outcomes, events = _decide_all(transaction, view, take(), rules, now)
-                if events:
-                    batch = _batch(head, events, view, opens_epoch=False)
-                    transaction.commit(batch)
-                    head = Head(position=batch.entries[-1].position, hash=batch.entries[-1].hash)
-                recall.keep(view, head, transaction)
-                return outcomes
+            known, reading = recall.take(transaction, rules.quotas), transaction.reading()
+            if known is not None:
+                view, head = known
+                authority = view.authority
+                if observe(authority, reading) is None:
+                    now = now_of(authority, reading)
+                    outcomes, events = _decide_all(transaction, view, take(), rules, now)
+                    if events:
+                        head = _commit(transaction, view, head, events)
+                    recall.keep(view, head, transaction)
+                    return outcomes
         open_epoch(store)
 
 
@@ -156,40 +160,40 @@ def open_epoch(store: Store) -> None:
             record(transaction, event)
 
 
-def record(transaction: Transaction, event: Event) -> None:
+def record(transaction: Transaction, event: StoreEvent) -> None:
     """Commit one event of the registrar's own, alone in its transaction."""
-    view = View(transaction.authority)
-    view.apply(event)
-    transaction.commit(_batch(transaction.head, [event], view, opens_epoch=True))
+    before = transaction.authority
+    batch = Batch(
+        entries=_chained(transaction.head, [event]),
+        created=[],
+        changed=[],
+        authority=evolve_authority(before, event),
+        ended_eras=[] if before is None else before.eras_ended_by(event),
+    )
+    transaction.commit(batch)
 
 
 def _decide_all(
     transaction: Transaction, view: View, commands: Sequence[Command], rules: Rules, now: Now
 ) -> tuple[list[Outcome], list[Event]]:
-    refusals = [check_command(command) for command in commands]
-    wellformed = commands
-    if any(refusals):
-        wellformed = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
+    asked = len(commands)
     if rules.sweep_limit:
-        wellformed = [*wellformed, *_sweep(transaction, now, rules.sweep_limit)]
-    keys = view.lacking(wellformed)
-    if keys:
+        commands = [*commands, *_sweep(transaction, now, rules.sweep_limit)]
+    keys = view.lacking(commands)
+    if keys is not None:
         view.load(keys, transaction.read(keys))
     events: list[Event] = []
-    answers: list[Outcome] = []
-    for command in wellformed:
+    outcomes: list[Outcome] = []
+    for command in commands:
         decided = _decide(transaction, view, command, now)
         if isinstance(decided, Refusal):
-            answers.append(decided)
+            outcomes.append(decided)
             continue
         if decided.events:
             view.fold(decided.events, decided.leases)
             events += decided.events
-        answers.append(decided.answer)
-    if any(refusals):
-        remaining = iter(answers)
-        answers = [next(remaining) if refusal is None else refusal for refusal in refusals]
-    return answers[: len(commands)], events
+        outcomes.append(decided.answer)
+    return outcomes[:asked], events
 
 
 def _sweep(transaction: Transaction, now: Now, limit: int) -> list[Sweep]:
@@ -206,8 +210,24 @@ def _decide(transaction: Transaction, view: View, command: Command, now: Now) ->
             view.load(missing.keys, transaction.read(missing.keys))
 
 
-def _batch(head: Head, events: Sequence[Event], view: View, *, opens_epoch: bool) -> Batch:
-    """Chain the events to the ledger's head, and gather the records they changed."""
+def _commit(transaction: Transaction, view: View, head: Head, events: Sequence[Event]) -> Head:
+    """Commit events and the records they changed, and return where the ledger ends then."""
+    entries = _chained(head, events)
+    changed, created = view.changed, view.created
+    batch = Batch(
+        entries=entries,
+        created=[changed[lease_id] for lease_id in created],
+        changed=[lease for lease_id, lease in changed.items() if lease_id not in created],
+        authority=view.authority,
+        ended_eras=[],
+        opens_epoch=False,
+    )
+    transaction.commit(batch)
+    return Head(position=entries[-1].position, hash=entries[-1].hash)
+
+
+def _chained(head: Head, events: Sequence[Event]) -> list[Entry]:
+    """Return the entries that events make behind the ledger's head."""
     entries: list[Entry] = []
     position, previous_hash = head.position, head.hash
     for event in events:
@@ -215,11 +235,4 @@ def _batch(head: Head, events: Sequence[Event], view: View, *, opens_epoch: bool
         body = encode_event(event)
         previous_hash = link(previous_hash, position, body)
         entries.append(Entry(position=position, event=event, body=body, hash=previous_hash))
-    return Batch(
-        entries=entries,
-        created=[view.changed[lease_id] for lease_id in view.created],
-        changed=[lease for lease_id, lease in view.changed.items() if lease_id not in view.created],
-        authority=view.authority,
-        ended_eras=view.ended_eras,
-        opens_epoch=opens_epoch,
-    )
+    return entries

@@ -27,6 +27,7 @@ from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy
 from leasehold.kernel.commands import Command
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.wellformed import check_command
 
 _COMMANDS_PER_BATCH = 1_000
 _SWEEP_EVERY_SECONDS = 1.0
@@ -92,10 +93,26 @@ class Committer:
 
     def call(self, command: Command) -> Outcome:
         """Run a command and return its outcome; raise StoreBusy if the store's turn does not come in time."""
-        call = Call(command, None)
+        refusal = check_command(command)
+        if refusal is not None:
+            return refusal  # Nothing in the store could make it right.
+        call: Call | None = None
         try:
-            if self._enqueue(call):
-                self._lead(call, blocking=False)
+            if self._take_lead():
+                try:
+                    outcome = self._run_alone(command)
+                except WouldBlock:
+                    call = Call(command, None)
+                    with self._lock:
+                        self._append(call)
+                    self._lead_in_background()
+                else:
+                    self._pass_lead()
+                    return outcome
+            else:
+                call = Call(command, None)
+                if self._enqueue(call):
+                    self._lead(call, blocking=False)
             while call.outcome is None:
                 woken = call.gate.acquire(timeout=self._timeout) or self._woken_late(call)
                 if woken and call.outcome is None:
@@ -105,10 +122,32 @@ class Committer:
             raise
         return call.outcome
 
+    def _take_lead(self) -> bool:
+        """Become the leader if nobody is: then nobody else waits, and there is no need to queue up."""
+        with self._lock:
+            if self._led or self._closed:
+                return False
+            self._led = True
+            return True
+
+    def _run_alone(self, command: Command) -> Outcome:
+        try:
+            (outcome,) = run_taken(
+                self._store, lambda: (command,), self._rules(), recall=self._recall, blocking=False
+            )
+            return outcome
+        except WouldBlock:
+            raise
+        except Exception as error:
+            return error
+
     def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
         """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""
         call = Call(command, deliver)
-        if self._enqueue(call):
+        refusal = check_command(command)
+        if refusal is not None:
+            call.resolve(refusal)
+        elif self._enqueue(call):
             self._lead_in_background()
         return call
 
@@ -123,11 +162,14 @@ class Committer:
     def _enqueue(self, call: Call) -> bool:
         """Put a call in the queue; return whether the caller has to see to it that somebody leads."""
         with self._lock:
-            if self._closed:
-                raise ClientClosed("this client was closed; connect again")
-            self._waiting.append(call)
+            self._append(call)
             lead, self._led = not self._led, True
             return lead
+
+    def _append(self, call: Call) -> None:
+        if self._closed:
+            raise ClientClosed("this client was closed; connect again")
+        self._waiting.append(call)
 
     def _lead(self, own: Call | None, *, blocking: bool) -> None:
         """Run batches until our own call has its outcome (None: until nothing waits), then pass the lead."""
@@ -216,13 +258,13 @@ class Committer:
             process_id=process_id,
         )
 
-    def _abandon(self, call: Call) -> None:
+    def _abandon(self, call: Call | None) -> None:
         """Take back the call of an interrupted caller, who may have had the lead: let the thread have it.
 
         Two leaders at once do no harm, because the store lets one writer in; no leader at all would.
         """
         with self._lock:
-            if call in self._waiting:
+            if call is not None and call in self._waiting:
                 self._waiting.remove(call)
             stranded = bool(self._waiting) or self._led
         if stranded:

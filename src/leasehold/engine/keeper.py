@@ -1,8 +1,8 @@
 """One background renewer for all the leases of a client.
 
-Each lease is renewed at about a third of its TTL, with jitter, and leases that are due at about the same
-time are renewed together. A renewal that fails for a passing reason is tried again; the lease is lost only
-when its trust window closes. A definite refusal is a loss at once.
+Each lease is renewed at a third of its TTL or, by jitter, a little earlier, and leases that are due at
+about the same time are renewed together. A renewal that fails for a passing reason is tried again; the
+lease is lost only when its trust window closes. A definite refusal is a loss at once.
 
 Promised: a lost lease is reported exactly once, no later than its trust window closes (as far as the
 machine lets this thread run; `Kept.trusted` asks the clock and needs no thread at all). A lease reported as
@@ -14,7 +14,7 @@ import itertools
 import logging
 import random
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable
 
 from leasehold.engine.batch import Outcome
@@ -33,6 +33,7 @@ _RENEWALS_PER_TTL = 3
 _JITTER = 0.1
 _RETRIES_PER_INTERVAL = 8
 _PLANS_ALWAYS_KEPT = 1_000
+_NOT_ASLEEP_NS = 1 << 63
 _IDLE_NS = 60 * NANOSECONDS_PER_SECOND
 
 _logger = logging.getLogger(__name__)
@@ -61,6 +62,11 @@ class Kept:
         self.in_flight = False
         self.dropped = False
         self._clock = clock
+
+    @property
+    def is_renewable(self) -> bool:
+        """Say whether the next thing to do for this lease is to renew it."""
+        return self.renewing and not self.in_flight
 
     @property
     def trusted_for_ns(self) -> int:
@@ -101,17 +107,23 @@ class Keeper:
         # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
+        self._fresh: deque[Kept] = deque()
+        """Leases granted since the keeper last looked: most are given back before it looks again."""
         self._plans: list[_Plan] = []
         self._order = itertools.count()
         self._plans_maximum = _PLANS_ALWAYS_KEPT
-        self._wakes_at_ns = 0
+        self._wakes_at_ns = _NOT_ASLEEP_NS
         self._thread: threading.Thread | None = None
         self._closed = False
 
     def keep(self, kept: Kept) -> None:
         """Begin to renew a lease."""
+        self._fresh.append(kept)
+        # In this order: who is not asleep yet says so before it looks at what is fresh, and sees this one.
+        if self._wakes_at_ns <= _soonest_renewal_ns(kept) and len(self._fresh) < _PLANS_ALWAYS_KEPT:
+            return
         with self._lock:
-            self._plan_renewal(kept)
+            self._plan_fresh()
             if self._thread is None and self._threaded:
                 thread = threading.Thread(target=self._run, name="leasehold-keeper", daemon=True)
                 thread.start()
@@ -130,7 +142,7 @@ class Keeper:
             if lease.version >= kept.lease.version:  # An answer may be overtaken by a later one.
                 kept.lease = lease
             kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
-            self._plan_renewal(kept)
+            self._plan_renewal(kept, self._clock.tick_ns())
 
     def lose(self, kept: Kept, loss: LeaseholdError) -> None:
         """Report a lease as lost, once."""
@@ -152,15 +164,21 @@ class Keeper:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _plan_renewal(self, kept: Kept) -> None:
-        """Plan the next renewal a third of a TTL after the last one, not after the grant."""
-        jitter = 1 + _JITTER * (2 * self._random.random() - 1)
-        self._plan(kept, int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * jitter))
+    def _plan_fresh(self) -> None:
+        """Plan the first renewal of leases that are still held."""
+        while self._fresh:
+            kept = self._fresh.popleft()
+            if not kept.dropped:
+                self._plan_renewal(kept, kept.deadline_ns - kept.lease.ttl_ns)
 
-    def _plan(self, kept: Kept, delay_ns: int) -> None:
-        """Look at a lease again after a delay, and at the latest when its window closes."""
-        when_ns = min(self._clock.tick_ns() + delay_ns, kept.deadline_ns)
-        kept.planned_ns = when_ns if kept.renewing and not kept.in_flight else kept.deadline_ns
+    def _plan_renewal(self, kept: Kept, from_ns: int) -> None:
+        """Plan the next renewal a third of a TTL after the last one, not after the grant."""
+        early = 1 - _JITTER * self._random.random()
+        self._plan(kept, from_ns + int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * early))
+
+    def _plan(self, kept: Kept, when_ns: int) -> None:
+        """Look at a lease again at some time, and at the latest when its window closes."""
+        kept.planned_ns = min(when_ns, kept.deadline_ns) if kept.is_renewable else kept.deadline_ns
         heapq.heappush(self._plans, (kept.planned_ns, next(self._order), kept))
         if len(self._plans) > self._plans_maximum:
             self._forget_void_plans()
@@ -179,7 +197,9 @@ class Keeper:
             with self._lock:
                 while not self._closed and (delay_ns := self._delay_to_next_ns()) > 0:
                     self._wakes_at_ns = self._clock.tick_ns() + delay_ns
-                    self._changed.wait(delay_ns / NANOSECONDS_PER_SECOND)
+                    if not self._fresh:  # Else one has come between, and found nobody asleep.
+                        self._changed.wait(delay_ns / NANOSECONDS_PER_SECOND)
+                    self._wakes_at_ns = _NOT_ASLEEP_NS
                 if self._closed:
                     return
             self.step()
@@ -187,6 +207,7 @@ class Keeper:
     def step(self) -> None:
         """Do what is due at this moment: report what was lost, and send renewals."""
         with self._lock:
+            self._plan_fresh()
             overdue, due = self._take_due()
         for kept in overdue:
             self.lose(kept, window_closed(kept.lease))
@@ -196,7 +217,11 @@ class Keeper:
 
     def _delay_to_next_ns(self) -> int:
         """Return the time to the next plan. A void one counts: else each grant would cost a wake-up."""
-        return self._plans[0][0] - self._clock.tick_ns() if self._plans else _IDLE_NS
+        self._plan_fresh()
+        if not self._plans:
+            return _IDLE_NS
+        when_ns, _, kept = self._plans[0]
+        return when_ns - _soon_ns(kept) - self._clock.tick_ns()
 
     def _take_due(self) -> tuple[list[Kept], dict[tuple[str, str], list[Kept]]]:
         """Take the leases whose window has closed, and by holder those to renew.
@@ -209,18 +234,16 @@ class Keeper:
         while self._plans:
             plan = self._plans[0]
             when_ns, _, kept = plan
-            renew = kept.renewing and not kept.in_flight
-            soon_ns = int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER) if renew else 0
-            if when_ns > now_ns + soon_ns:
+            if when_ns > now_ns + _soon_ns(kept):
                 break
             heapq.heappop(self._plans)
             if _is_void(plan):
                 continue
             if now_ns >= kept.deadline_ns:
                 overdue.append(kept)
-            elif renew:
+            elif kept.is_renewable:
                 kept.in_flight = True
-                self._plan(kept, 0)
+                self._plan(kept, now_ns)
                 due[(kept.lease.tenant, kept.lease.holder)].append(kept)
         return overdue, due
 
@@ -230,7 +253,7 @@ class Keeper:
             tenant=tenant,
             holder=holder,
             lease_ids=tuple(kept.lease.lease_id for kept in group),
-            request_id=self._registrar.ids.new(),
+            request_id=self._registrar.ids.name(),
         )
         try:
             self._registrar.submit(command, lambda outcome: self._receive(group, sent_ns, outcome))
@@ -254,7 +277,18 @@ class Keeper:
         with self._lock:
             kept.in_flight = False
             kept.renewing = kept.renewing and not lasting
-            self._plan(kept, kept.lease.ttl_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL))
+            delay_ns = kept.lease.ttl_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL)
+            self._plan(kept, self._clock.tick_ns() + delay_ns)
+
+
+def _soon_ns(kept: Kept) -> int:
+    """Return how much earlier than planned a lease may be renewed, to come along with others."""
+    return int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER) if kept.is_renewable else 0
+
+
+def _soonest_renewal_ns(kept: Kept) -> int:
+    """Return a time until which a fresh lease is surely not due: its deadline is no later than its TTL."""
+    return kept.deadline_ns - kept.lease.ttl_ns * 7 // 10
 
 
 def window_closed(lease: Lease) -> LeaseExpired:

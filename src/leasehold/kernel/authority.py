@@ -74,18 +74,21 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """Return the token that the next grant gets."""
         return self.epoch * COUNTER_LIMIT + self.counter + 1
 
-    def ended_era(self) -> Era:
-        """Return the present era as it is remembered once it is over."""
-        return Era(
+    def eras_ended_by(self, event: Event) -> list[Era]:
+        """Return the present era, as it is remembered once it is over, if an event ends it."""
+        if event.tick.era == self.era:
+            return []
+        ended = Era(
             number=self.era,
             boot_id=self.boot_id,
             first_tick=self.era_first_tick,
             last_tick=self.tick,
             rate=self.rate,
         )
+        return [ended]
 
 
-def observe(authority: Authority | None, reading: ClockReading) -> Event | None:
+def observe(authority: Authority | None, reading: ClockReading) -> StoreOpened | EpochRaised | None:
     """Return the event that must come before anything else in this transaction, if there is one."""
     if authority is None:
         tick = Tick(value=reading.tick_value, era=1, rate=reading.rate)
@@ -143,7 +146,7 @@ def evolve_authority(authority: Authority | None, event: Event) -> Authority:
         case EpochRaised():
             return _epoch_raised(_known(authority), event)
         case _:
-            return _went_on(_known(authority), event)
+            return go_on(_known(authority), event)
 
 
 def _known(authority: Authority | None) -> Authority:
@@ -177,7 +180,8 @@ def _opened(event: StoreOpened | EpochRaised, first_tick: int) -> Authority:
     )
 
 
-def _went_on(authority: Authority, event: LeaseEvent) -> Authority:
+def go_on(authority: Authority, event: LeaseEvent) -> Authority:
+    """Return the registrar's record after something happened to leases."""
     _check_time(authority, event)
     counter = authority.counter
     if isinstance(event, LeaseIssued):
@@ -199,7 +203,7 @@ def _went_on(authority: Authority, event: LeaseEvent) -> Authority:
 
 def _check_time(authority: Authority, event: EpochRaised | LeaseEvent) -> None:
     tick = event.tick
-    if (tick.era, tick.rate) != (authority.era, authority.rate) or tick.value < authority.tick:
+    if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
         raise IllegalTransition(f"{event.type} at a time before what had happened already")
 
 

@@ -4,7 +4,10 @@
 is refused has changed nothing. The rules themselves are in `granting`, `renewing` and `ending`.
 """
 
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke
+from collections.abc import Callable
+from typing import Any
+
+from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.ending import release, revoke, sweep
 from leasehold.kernel.granting import acquire
@@ -22,14 +25,13 @@ def decide(command: Command, view: View, now: Now) -> Decision | Refusal:
 
 def decide_wellformed(command: Command, view: View, now: Now) -> Decision | Refusal:
     """Apply the law to a command that `check_command` has found nothing wrong with."""
-    match command:
-        case Acquire():
-            return acquire(command, view, now)
-        case Renew():
-            return renew(command, view, now)
-        case Release():
-            return release(command, view, now)
-        case Revoke():
-            return revoke(command, view, now)
-        case _:
-            return sweep(command, view, now)
+    return _RULES[type(command)](command, view, now)
+
+
+_RULES: dict[type[Command], Callable[[Any, View, Now], Decision | Refusal]] = {
+    Acquire: acquire,
+    Renew: renew,
+    Release: release,
+    Revoke: revoke,
+    Sweep: sweep,
+}

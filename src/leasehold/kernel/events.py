@@ -36,7 +36,8 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     @property
     def type(self) -> str:
         """Return the event's name as the ledger spells it."""
-        return str(self.__struct_config__.tag)
+        tag: str = self.__struct_config__.tag  # type: ignore[assignment]
+        return tag
 
 
 class _LeaseEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):

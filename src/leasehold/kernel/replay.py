@@ -20,9 +20,8 @@ class State(msgspec.Struct, kw_only=True):
     def apply(self, event: Event) -> None:
         """Fold one event in; raise IllegalTransition if the law could not have produced it."""
         if isinstance(event, StoreOpened | EpochRaised):
-            if self.authority is not None and self.authority.era != event.tick.era:
-                ended = self.authority.ended_era()
-                self.eras[ended.number] = ended
+            if self.authority is not None:
+                self.eras |= {era.number: era for era in self.authority.eras_ended_by(event)}
         else:
             for lease_id in event.lease_ids:
                 self.leases[lease_id] = evolve(self.leases.get(lease_id), event)

@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from leasehold.kernel.authority import Authority, Era, evolve_authority
+from leasehold.kernel.authority import Authority, Era, go_on
 from leasehold.kernel.commands import Acquire, Command, Renew
-from leasehold.kernel.events import EpochRaised, Event, LeaseEvent, Remembered, StoreOpened
-from leasehold.kernel.evolve import evolve
+from leasehold.kernel.events import Event, LeaseEvent, Remembered
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
 
@@ -70,8 +69,8 @@ _LEASES_KEPT = 4_096
 class View:
     """A working copy of some records, and of the registrar's own."""
 
-    def __init__(self, authority: Authority | None, quotas: Quotas | None = None) -> None:
-        self._authority = authority
+    def __init__(self, authority: Authority, quotas: Quotas | None = None) -> None:
+        self.authority = authority
         self.quotas = quotas or _NO_QUOTAS
         self.has_quotas = self.quotas != _NO_QUOTAS
         self.eras: dict[int, Era] = {}
@@ -79,7 +78,6 @@ class View:
         """Leases that events have changed since they were loaded."""
         self.created: dict[str, None] = {}
         """Those of the changed leases that did not exist before, in the order of their grants."""
-        self.ended_eras: list[Era] = []
         self._leases: dict[str, Lease | None] = {}
         self._unended: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
         self._resources_asked: set[ResourceKey] = set()
@@ -90,45 +88,38 @@ class View:
         self._tenant_changes: dict[str, int] = {}
         self._eras_asked: set[int] = set()
 
-    @property
-    def is_open(self) -> bool:
-        """Say whether the store has had its first event."""
-        return self._authority is not None
-
-    @property
-    def authority(self) -> Authority:
-        """Return the registrar's record; there is one from the store's first event on."""
-        if self._authority is None:
-            raise ValueError("the store has not been opened yet")
-        return self._authority
-
-    def lacking(self, commands: Sequence[Command]) -> Keys:
+    def lacking(self, commands: Sequence[Command]) -> Keys | None:
         """Return what commands are sure to need and is not here, so that a whole batch can be read at once.
+
+        None: it is all here.
 
         The commands are well-formed: a malformed one is refused unread. An ending needs no memory of
         requests: who ends a lease twice finds it ended.
         """
         keys = Keys()
-        known = self._leases
         for command in commands:
             if isinstance(command, Acquire):
                 self._lacking_for_claim(command, keys)
                 continue
             for lease_id in command.lease_ids:
-                if lease_id not in known:
+                if lease_id not in self._leases:
                     keys.leases.add(lease_id)
             if isinstance(command, Renew) and command.request_key not in self._requests:
                 keys.requests.add(command.request_key)
-        return keys
+        return keys if keys else None
 
     def _lacking_for_claim(self, command: Acquire, keys: Keys) -> None:
         if command.lease_id not in self._leases:
             keys.leases.add(command.lease_id)
-        if not command.is_its_own_request:
+        if not command.is_its_own_request and command.request_key not in self._requests:
             keys.requests.add(command.request_key)
         resource = (command.tenant, command.resource)
         if resource not in self._resources_asked:
             keys.resources.add(resource)
+        if self.has_quotas:
+            self._lacking_for_quotas(command, keys)
+
+    def _lacking_for_quotas(self, command: Acquire, keys: Keys) -> None:
         if self.quotas.leases_per_holder is not None:
             keys.holders.add((command.tenant, command.holder))
         if self.quotas.leases_per_tenant is not None:
@@ -196,18 +187,11 @@ class View:
             raise Missing(Keys(eras=needed))
         return self.eras
 
-    def apply(self, event: Event) -> None:
-        """Take in what an event does to the records it names."""
-        if isinstance(event, StoreOpened | EpochRaised):
-            self._apply_to_store(event)
-        else:
-            self.fold((event,), [evolve(self._leases.get(lease_id), event) for lease_id in event.lease_ids])
-
     def fold(self, events: Iterable[LeaseEvent], leases: Iterable[Lease]) -> None:
         """Take in events, and the leases as they are after them; of several that are the same, the last."""
         for event in events:
-            self._authority = evolve_authority(self._authority, event)
-            if isinstance(event, Remembered) and event.request is not None:
+            self.authority = go_on(self.authority, event)
+            if event.request is not None and isinstance(event, Remembered):
                 self._requests[event.request] = event
         for lease in leases:
             lease_id = lease.lease_id
@@ -219,26 +203,16 @@ class View:
             if self.has_quotas:
                 self._recount(before, lease)
 
-    def settle(self) -> None:
-        """Take what was changed here for what the store says: it was committed."""
-        self.changed = {}
-        self.created = {}
-        self.ended_eras = []
+    def settle(self) -> bool:
+        """Take what was changed here for what the store says: it was committed.
 
-    @property
-    def can_be_kept(self) -> bool:
-        """Say whether this view may serve another batch: it has not grown large, and counts nothing.
-
-        Counts would have to be told apart into those the store knew of and those it does not yet.
+        Return False if this view can not serve another batch, because it has grown large or has to count.
+        (Counts would have to be told apart into those the store knew of and those it did not yet.)
         """
+        if self.changed:
+            self.changed = {}
+            self.created = {}
         return len(self._leases) <= _LEASES_KEPT and not self.has_quotas
-
-    def _apply_to_store(self, event: StoreOpened | EpochRaised) -> None:
-        if self._authority is not None and self._authority.era != event.tick.era:
-            ended = self._authority.ended_era()
-            self.ended_eras.append(ended)
-            self.eras[ended.number] = ended
-        self._authority = evolve_authority(self._authority, event)
 
     def _file(self, lease: Lease) -> None:
         """Keep a lease where both its id and its resource lead to it."""

@@ -9,6 +9,7 @@ from leasehold.kernel.limits import (
     REASON_BYTES,
     RENEWALS_MAXIMUM,
     RESOURCE_BYTES,
+    are_plain,
     check_batch,
     check_metadata,
     check_text,
@@ -20,12 +21,14 @@ from leasehold.kernel.refusals import Refusal
 
 def check_command(command: Command) -> Refusal | None:
     """Refuse what is empty, too long, too much, or no text."""
+    if isinstance(command, Acquire):
+        return _check_acquire(command)
+    if isinstance(command, Release) and command.lease_ids and are_plain(*_texts(command)):
+        return None
     refusal = check_text("tenant", command.tenant) or check_text("request_id", command.request_id)
     if refusal is not None:
         return refusal
     match command:
-        case Acquire():
-            return _check_acquire(command)
         case Renew():
             return _check_renew(command)
         case Release():
@@ -40,14 +43,23 @@ def check_command(command: Command) -> Refusal | None:
             return check_batch(command.lease_ids)
 
 
+def _texts(command: Release) -> tuple[str, ...]:
+    return (command.tenant, command.request_id, command.holder, *command.lease_ids)
+
+
 def _check_acquire(command: Acquire) -> Refusal | None:
-    refusal = (
-        check_text("lease_id", command.lease_id)
-        or check_text("resource", command.resource, RESOURCE_BYTES)
-        or check_text("holder", command.holder)
-        or check_ttl(command.ttl_ns)
-        or check_metadata(command.metadata)
-    )
+    refusal: Refusal | None = None
+    if not are_plain(command.tenant, command.request_id, command.lease_id, command.resource, command.holder):
+        refusal = (
+            check_text("tenant", command.tenant)
+            or check_text("request_id", command.request_id)
+            or check_text("lease_id", command.lease_id)
+            or check_text("resource", command.resource, RESOURCE_BYTES)
+            or check_text("holder", command.holder)
+        )
+    refusal = refusal or check_ttl(command.ttl_ns)
+    if refusal is None and command.metadata:
+        refusal = check_metadata(command.metadata)
     if refusal is None and command.max_renewals > RENEWALS_MAXIMUM:
         detail = f"must be at most {RENEWALS_MAXIMUM}"
         refusal = over_limit("max_renewals", RENEWALS_MAXIMUM, detail)

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -103,8 +103,21 @@ class SqliteStore:
         """Open a transaction; leaving the block without a commit changes nothing."""
         self._turn.begin(blocking=blocking)
         try:
-            while not (yield from self._write_once(blocking=blocking, durable=durable)):
-                pass
+            current = False
+            while not current:
+                opened = self._file or self._open_file()
+                queue = self._queue or self._open_queue()
+                queue.enter(blocking=blocking)
+                try:
+                    with opened.writing:
+                        current = opened.is_current()
+                        if current:
+                            yield from self._transaction(opened, durable=durable)
+                finally:
+                    queue.leave()
+                if not current:
+                    self._give_up_queue()
+                    self._give_up(opened)
         finally:
             self._turn.end()
             if self._closed:
@@ -112,24 +125,6 @@ class SqliteStore:
         if self._watchers:
             with self._moment:
                 self._grown.notify_all()
-
-    def _write_once(self, *, blocking: bool, durable: bool) -> Generator[SqliteTransaction, None, bool]:
-        """Yield a transaction when our turn has come; or return False if the file was given up meanwhile."""
-        opened = self._open_file()
-        if self._queue is None:
-            self._queue = WriteQueue(self.path)
-        self._queue.enter(blocking=blocking)
-        try:
-            with opened.writing:
-                if opened.is_current():
-                    yield from self._transaction(opened, durable=durable)
-                    return True
-        finally:
-            self._queue.leave()
-        self._queue.close()
-        self._queue = None
-        self._give_up(opened)
-        return False
 
     def _transaction(self, opened: OpenFile, *, durable: bool) -> Iterator[SqliteTransaction]:
         connection = opened.writer
@@ -147,6 +142,16 @@ class SqliteStore:
                     connection.pragma("synchronous", DURABILITIES[self.durability])
         except apsw.Error as error:
             raise store_error(error, str(self.path), connection.system_errno) from error
+
+    def _open_queue(self) -> WriteQueue:
+        self._queue = WriteQueue(self.path)
+        return self._queue
+
+    def _give_up_queue(self) -> None:
+        """Close the queue: by who has the turn, which keeps everybody else from it."""
+        if self._queue is not None:
+            self._queue.close()
+            self._queue = None
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
@@ -212,9 +217,7 @@ class SqliteStore:
         except WouldBlock:
             return
         try:
-            if self._queue is not None:
-                self._queue.close()
-                self._queue = None
+            self._give_up_queue()
         finally:
             self._turn.end()
 
@@ -235,10 +238,8 @@ class SqliteStore:
     def after_fork_in_child(self) -> None:
         """Start with nothing open; or never, if the file could not be closed in time."""
         self._renew_locks()
-        if self._queue is not None:
-            # The parent's place in the queue is not freed by this: it has its own copies of the lock files.
-            self._queue.close()
-            self._queue = None
+        # The parent's place in the queue is not freed by this: it has its own copies of the lock files.
+        self._give_up_queue()
         if not self._nothing_open:
             abandon(self.path, self._file)
             self._file = None

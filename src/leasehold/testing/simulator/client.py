@@ -36,7 +36,7 @@ class _Names:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def new(self) -> str:
+    def name(self) -> str:
         return self._stage.new_name("renewal")
 
 
