@@ -16,6 +16,8 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import (
     AlreadyHeld,
+    BudgetExceeded,
+    BudgetExhausted,
     ClientClosed,
     Held,
     InvalidInput,
@@ -27,10 +29,14 @@ from leasehold.errors import (
     LeaseTerminal,
     LimitExceeded,
     NotAcquired,
+    NothingGranted,
     NotHolder,
+    OutlivesParent,
     Refused,
     RenewalDoesNotExtend,
     RenewalsExhausted,
+    ScopeDenied,
+    ScopeExceeded,
     StoreBusy,
     StoreError,
     StoreFailed,
@@ -40,8 +46,10 @@ from leasehold.errors import (
     UnknownTime,
     WrongProcess,
 )
+from leasehold.kernel.budget import Budget
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason, Token
+from leasehold.kernel.scope import Scope
 
 if TYPE_CHECKING:
     from leasehold.certificates.certificate import Certificate
@@ -58,6 +66,9 @@ __all__ = [
     "AlreadyHeld",
     "AsyncClient",
     "AsyncHeldLease",
+    "Budget",
+    "BudgetExceeded",
+    "BudgetExhausted",
     "Certificate",
     "Client",
     "ClientClosed",
@@ -79,11 +90,16 @@ __all__ = [
     "NotAcquired",
     "NotHolder",
     "NotProven",
+    "NothingGranted",
+    "OutlivesParent",
     "Page",
     "Refused",
     "ReleaseReason",
     "RenewalDoesNotExtend",
     "RenewalsExhausted",
+    "Scope",
+    "ScopeDenied",
+    "ScopeExceeded",
     "StaleToken",
     "StoreBusy",
     "StoreError",

@@ -126,6 +126,43 @@ class UnknownTime(Refused):
     code = "UNKNOWN_TIME"
 
 
+class NothingGranted(Refused):
+    """The lease was acquired with neither scope nor budget, so there is nothing to spend or hand on."""
+
+    code = "NOTHING_GRANTED"
+
+
+class ScopeDenied(Refused):
+    """The lease does not allow this."""
+
+    code = "SCOPE_DENIED"
+    http_status = 403
+
+
+class ScopeExceeded(Refused):
+    """The child would be allowed more than its parent is."""
+
+    code = "SCOPE_EXCEEDED"
+
+
+class BudgetExceeded(Refused):
+    """The lease's budget has less left than was asked for."""
+
+    code = "BUDGET_EXCEEDED"
+
+
+class BudgetExhausted(BudgetExceeded):
+    """Some part of the lease's budget is used up."""
+
+    code = "BUDGET_EXHAUSTED"
+
+
+class OutlivesParent(Refused):
+    """The child would last longer than its parent."""
+
+    code = "OUTLIVES_PARENT"
+
+
 class LeaseLost(LeaseholdError):
     """The lease is not the caller's any more. Whatever it protects must not be touched."""
 
@@ -226,6 +263,12 @@ _BY_CODE: dict[RefusalCode, type[LeaseholdError]] = {
     RefusalCode.UNKNOWN_TIME: UnknownTime,
     RefusalCode.INVALID_INPUT: InvalidInput,
     RefusalCode.LIMIT_EXCEEDED: LimitExceeded,
+    RefusalCode.NOTHING_GRANTED: NothingGranted,
+    RefusalCode.SCOPE_DENIED: ScopeDenied,
+    RefusalCode.SCOPE_EXCEEDED: ScopeExceeded,
+    RefusalCode.BUDGET_EXCEEDED: BudgetExceeded,
+    RefusalCode.BUDGET_EXHAUSTED: BudgetExhausted,
+    RefusalCode.OUTLIVES_PARENT: OutlivesParent,
 }
 
 
@@ -267,7 +310,8 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
         case RefusalCode.LEASE_NOT_FOUND:
             return f"there is no lease {lease}; list the leases to find the right id"
         case RefusalCode.LEASE_TERMINAL:
-            return f"lease {lease} on {resource} is over ({refusal.state}); acquire the resource again"
+            how = f"{refusal.state}: {refusal.detail}" if refusal.detail else refusal.state
+            return f"lease {lease} on {resource} is over ({how}); acquire the resource again"
         case RefusalCode.LEASE_EXPIRED:
             return f"lease {lease} on {resource} has expired; acquire the resource again"
         case RefusalCode.NOT_HOLDER:
@@ -280,3 +324,31 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
             return f"nobody can tell when lease {lease} expires; release it, or have it revoked"
         case RefusalCode.INVALID_INPUT | RefusalCode.LIMIT_EXCEEDED:
             return f"{refusal.field} {refusal.detail}"
+        case _:
+            return _message_of_delegation(refusal, left)
+
+
+def _message_of_delegation(refusal: Refusal, left: str) -> str:
+    lease, resource = refusal.lease_id, refusal.resource
+    match refusal.code:
+        case RefusalCode.NOTHING_GRANTED:
+            return (
+                f"lease {lease} on {resource} was acquired without scope and budget; "
+                "acquire it with what it may do and spend"
+            )
+        case RefusalCode.SCOPE_DENIED:
+            return f"lease {lease} on {resource} does not allow {refusal.detail}; use one that does"
+        case RefusalCode.SCOPE_EXCEEDED:
+            return f"lease {lease} on {resource} does not allow {refusal.detail}; ask for less"
+        case RefusalCode.BUDGET_EXCEEDED:
+            return (
+                f"{refusal.field} of lease {lease} on {resource}: {refusal.detail}; "
+                "ask for less, or end children first: what they did not use comes back"
+            )
+        case RefusalCode.BUDGET_EXHAUSTED:
+            return (
+                f"the budget of lease {lease} on {resource} is exhausted: no {refusal.field} left; "
+                "end children to get back what they did not use, or acquire a new lease"
+            )
+        case _:
+            return f"the parent of such a lease stands {left}; ask for less time, or renew the parent first"

@@ -37,6 +37,7 @@ def test_history_as_json_has_a_stable_shape(shell: Shell) -> None:
         "tenant": "default", "lease_id": lease["lease_id"], "resource": "door", "holder": "ann",
         "token": lease["token"], "mode": "exclusive", "ttl": 90.0, "max_renewals": -1, "adopted_from": None,
         "survives_reboot": True, "metadata": {"a": "b"}, "config_version": "", "zone_version": "",
+        "delegation": None,
     }  # fmt: skip
     assert shell.run("history", "--after", "2", "--json").out == ""
 

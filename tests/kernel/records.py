@@ -3,7 +3,8 @@
 from typing import Any
 
 from leasehold.kernel.authority import Authority, ClockReading, Era
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend, Sweep
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.tick import Now, Tick
 
@@ -14,7 +15,17 @@ RENEW = Renew(request_id="r", lease_ids=("lease-1",), holder="ann")
 RELEASE = Release(request_id="r", lease_ids=("lease-1",), holder="ann")
 REVOKE = Revoke(request_id="r", lease_id="lease-1", operator="olga", reason="maintenance")
 SWEEP = Sweep(request_id="r", lease_ids=("lease-1",))
-COMMANDS: list[Command] = [ACQUIRE, RENEW, RELEASE, REVOKE, SWEEP]
+DERIVE = Derive(
+    request_id="r",
+    parent_id="lease-1",
+    holder="ann",
+    lease_id="lease-2",
+    resource="gate",
+    child_holder="bob",
+    budget=Budget(tokens=1),
+)
+SPEND = Spend(request_id="r", lease_id="lease-1", holder="ann", amounts=Amounts(tokens=1))
+COMMANDS: list[Command] = [ACQUIRE, RENEW, RELEASE, REVOKE, SWEEP, DERIVE, SPEND]
 """One command of each kind."""
 
 

@@ -10,11 +10,13 @@ import itertools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
+from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Spent, Swept
 from leasehold.kernel.authority import Authority, ClockReading, now_of, observe
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.budget import DIMENSIONS, Amounts, Budget
+from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend, Sweep
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import Event, LeaseIssued, Remembered, decode_event, encode_event
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Lease, ReleaseReason
@@ -22,7 +24,7 @@ from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.replay import State, replay
 from leasehold.kernel.tick import Now
-from leasehold.kernel.view import Keys, Missing, Records, View
+from leasehold.kernel.view import CHILDREN_PAGE, Keys, Missing, Records, View
 from leasehold.kernel.wellformed import check_command
 
 SECOND = 1_000_000_000
@@ -164,6 +166,44 @@ class Registrar:
         """Acquire, and be refused."""
         return expect(Refusal, self.ask(self.claim(holder, resource, **fields)))
 
+    def child_claim(self, parent: Lease, holder: str | None = None, **fields: Any) -> Derive:
+        """A derivation by the parent's holder with fresh ids, for whatever the test does not say."""
+        number = next(self._numbers)
+        defaults: dict[str, Any] = {"lease_id": f"lease-{number}", "request_id": f"request-{number}"}
+        defaults |= {"resource": f"part-{number}", "tenant": parent.tenant, "holder": parent.holder}
+        defaults["child_holder"] = holder or parent.holder
+        return Derive(parent_id=parent.lease_id, **(defaults | fields))
+
+    def derive(self, parent: Lease, holder: str | None = None, **fields: Any) -> Lease:
+        """Derive, and be granted."""
+        return expect(Granted, self.ask(self.child_claim(parent, holder, **fields))).lease
+
+    def refuse_child(self, parent: Lease, **fields: Any) -> Refusal:
+        """Derive, and be refused."""
+        return expect(Refusal, self.ask(self.child_claim(parent, **fields)))
+
+    def spending(self, lease: Lease, **fields: Any) -> Spend:
+        """A spending by the lease's holder; amounts by their names, anything else as a field."""
+        amounts = {name: fields.pop(name) for name in DIMENSIONS if name in fields}
+        defaults: dict[str, Any] = {"tenant": lease.tenant, "holder": lease.holder}
+        defaults["request_id"] = f"request-{next(self._numbers)}"
+        return Spend(lease_id=lease.lease_id, amounts=Amounts(**amounts), **(defaults | fields))
+
+    def spend(self, lease: Lease, **fields: Any) -> Spent:
+        """Spend, and be allowed to."""
+        return expect(Spent, self.ask(self.spending(lease, **fields)))
+
+    def refuse_spending(self, lease: Lease, **fields: Any) -> Refusal:
+        """Spend, and be refused."""
+        return expect(Refusal, self.ask(self.spending(lease, **fields)))
+
+    def account(self, lease: Lease) -> Delegation:
+        """How a lease's budget stands by its record."""
+        return expect(Delegation, self.lease(lease.lease_id).delegation)
+
+    def remaining(self, lease: Lease) -> Budget:
+        return self.account(lease).remaining
+
     def renew(self, *leases: Lease, **fields: Any) -> tuple[Renewal | Refusal, ...]:
         """Renew as the holder of the first lease, unless said otherwise."""
         answer = self.ask(Renew(**(self._about(leases) | fields)))
@@ -230,6 +270,14 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
         },
         tenants={tenant: sum(one.tenant == tenant for one in unended) for tenant in keys.tenants},
         eras={number: era for number, era in state.eras.items() if number in keys.eras},
+        children={
+            parent: [
+                lease
+                for lease in unended
+                if lease.delegation is not None and lease.delegation.parent == parent
+            ][:CHILDREN_PAGE]
+            for parent in keys.children
+        },
     )
 
 

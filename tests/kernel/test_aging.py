@@ -4,7 +4,7 @@ import pytest
 
 from leasehold.kernel.aging import age
 from leasehold.kernel.authority import Authority
-from leasehold.kernel.events import LeaseExpired, LeaseRearmed, LeaseRevoked
+from leasehold.kernel.events import LeaseExpired, LeaseRevoked
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Tick
 from tests.kernel.records import a_lease, an_authority, an_era, at
@@ -60,7 +60,7 @@ def test_a_lease_of_a_local_process_ends_with_its_boot() -> None:
 def test_a_lease_of_a_remote_holder_gets_what_it_had_left_on_the_new_clock() -> None:
     events, lease = age(a_lease(bound_to_boot=False), at(5, era=2), REBOOTED, HOME)
 
-    assert [type(event) for event in events] == [LeaseRearmed]
+    assert [event.type for event in events] == ["lease.rearmed"]
     assert lease.state is LeaseState.ACTIVE
     assert lease.expires_tick == Tick(value=3 + 50, era=2)
     assert lease.expires_at_ns == 9_000 + 48
@@ -69,7 +69,7 @@ def test_a_lease_of_a_remote_holder_gets_what_it_had_left_on_the_new_clock() -> 
 def test_what_a_remote_holder_had_left_runs_out_like_any_other_time() -> None:
     events, lease = age(a_lease(bound_to_boot=False), at(53, era=2), REBOOTED, HOME)
 
-    assert [type(event) for event in events] == [LeaseRearmed, LeaseExpired]
+    assert [event.type for event in events] == ["lease.rearmed", "lease.expired"]
     assert lease.state is LeaseState.EXPIRED
 
 
@@ -77,7 +77,7 @@ def test_what_a_remote_holder_had_left_runs_out_like_any_other_time() -> None:
 def test_a_clock_that_went_back_without_a_reboot_ends_no_lease(bound_to_boot: bool) -> None:
     events, lease = age(a_lease(bound_to_boot=bound_to_boot), at(5, era=2), CLOCK_WENT_BACK, HOME)
 
-    assert [type(event) for event in events] == [LeaseRearmed]
+    assert [event.type for event in events] == ["lease.rearmed"]
     assert lease.expires_tick == Tick(value=3 + 50, era=2)
 
 
@@ -88,7 +88,7 @@ def test_a_lease_that_had_run_out_before_the_reboot_has_expired(bound_to_boot: b
 
     events, lease = age(lease, at(5, era=2), REBOOTED, HOME)
 
-    assert [type(event) for event in events] == [LeaseRearmed, LeaseExpired]
+    assert [event.type for event in events] == ["lease.rearmed", "lease.expired"]
     assert lease.state is LeaseState.EXPIRED
 
 

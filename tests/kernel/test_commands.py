@@ -3,9 +3,11 @@ from hashlib import blake2b
 import pytest
 from msgspec.structs import fields, replace
 
-from leasehold.kernel.commands import Command
+from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.commands import Acquire, Command, Derive
 from leasehold.kernel.lease import Mode, ReleaseReason
-from tests.kernel.records import ACQUIRE, COMMANDS, RELEASE, RENEW, SWEEP
+from leasehold.kernel.scope import Scope
+from tests.kernel.records import ACQUIRE, COMMANDS, DERIVE, RELEASE, RENEW, SWEEP
 
 OTHER_CONTENT = {
     "tenant": "other",
@@ -22,7 +24,16 @@ OTHER_CONTENT = {
     "lease_ids": ("lease-2", "lease-1"),
     "reason": ReleaseReason.ABORTED,
     "operator": "otto",
+    "scope": Scope(unlimited=True),
+    "budget": Budget(tokens=7),
+    "parent_id": "lease-7",
+    "child_holder": "cem",
+    "amounts": Amounts(tokens=7),
 }
+
+
+PROPOSED = {(Acquire, "lease_id"), (Derive, "lease_id")}
+"""What a retry may propose anew."""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -42,19 +53,20 @@ def test_the_key_begins_with_the_id_so_that_ordered_ids_keep_an_index_compact(co
         pytest.param(command, field.name, id=f"{type(command).__name__} {field.name}")
         for command in COMMANDS
         for field in fields(command)
-        if field.name != "request_id" and (command, field.name) != (ACQUIRE, "lease_id")
+        if field.name != "request_id" and (type(command), field.name) not in PROPOSED
     ],
 )
 def test_the_same_id_with_other_content_is_another_request(command: Command, name: str) -> None:
     key = command.request_key
 
-    other = replace(command, **{name: (OTHER_CONTENT | {"lease_id": "lease-2"})[name]})
+    other = replace(command, **{name: (OTHER_CONTENT | {"lease_id": "lease-9"})[name]})
 
     assert other.request_key != key
 
 
-def test_a_retried_claim_may_propose_another_lease_id() -> None:
-    assert replace(ACQUIRE, lease_id="lease-2").request_key == ACQUIRE.request_key
+@pytest.mark.parametrize("claim", [ACQUIRE, DERIVE])
+def test_a_retried_claim_may_propose_another_lease_id(claim: Acquire | Derive) -> None:
+    assert replace(claim, lease_id="lease-9").request_key == claim.request_key
 
 
 def test_the_same_id_for_another_kind_of_command_is_another_request() -> None:

@@ -1,19 +1,37 @@
 import pytest
 
+from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Command
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
+from leasehold.kernel.delegation import Delegation
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.view import Keys, Missing, Records, View
-from tests.kernel.records import ACQUIRE, COMMANDS, RELEASE, RENEW, REVOKE, SWEEP, a_lease, an_authority, at
+from tests.kernel.records import (
+    ACQUIRE,
+    COMMANDS,
+    DERIVE,
+    RELEASE,
+    RENEW,
+    REVOKE,
+    SPEND,
+    SWEEP,
+    a_lease,
+    an_authority,
+    at,
+)
 
-STANDING = a_lease(expires_tick=at(100).tick)
+STANDING = a_lease(
+    expires_tick=at(100).tick, delegation=Delegation(scope=Scope(unlimited=True), budget=Budget(tokens=9))
+)
 
 
 def view_of_a_standing_lease() -> View:
     view = View(an_authority())
     keys = Keys(
-        leases={"lease-1"},
-        resources={("default", "door")},
+        leases={"lease-1", "lease-2"},
+        resources={("default", "door"), ("default", "gate")},
+        children={"lease-1"},
         requests={command.request_key for command in COMMANDS},
     )
     view.load(keys, Records(leases=[STANDING]))
@@ -28,6 +46,8 @@ def view_of_a_standing_lease() -> View:
         (RELEASE, 60, ["lease.released"]),
         (REVOKE, 60, ["lease.revoked"]),
         (SWEEP, 60, []),
+        (DERIVE, 60, ["lease.delegated", "lease.issued"]),
+        (SPEND, 60, ["lease.spent"]),
         (SWEEP, 100, ["lease.expired"]),
     ],
 )
@@ -47,7 +67,7 @@ def test_a_decision_without_its_records_says_what_to_load_and_can_be_taken_again
             break
         except Missing as missing:
             loads += 1
-            wanted = missing.keys.resources or "lease-1" in missing.keys.leases
+            wanted = "lease-1" in missing.keys.leases or ("default", "door") in missing.keys.resources
             view.load(missing.keys, Records(leases=[STANDING] if wanted else []))
 
     assert loads > 0

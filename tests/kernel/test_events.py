@@ -1,21 +1,27 @@
 import msgspec
 import pytest
 
+from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import (
     DecodeError,
     EpochRaised,
     Event,
+    LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
     LeaseRearmed,
+    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
+    LeaseSpent,
     StoreOpened,
     decode_event,
     encode_event,
 )
 from leasehold.kernel.lease import Mode, ReleaseReason
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
 from tests.kernel.records import OF_LEASE, OF_STORE, TOKEN
 
@@ -35,6 +41,9 @@ EVENTS: list[tuple[str, Event]] = [
             metadata={"é": [1, 2.5, None, True, {"big": 2**70}]},
             config_version="c1",
             zone_version="z1",
+            delegation=Delegation(
+                scope=Scope(tools=("rm",)), budget=Budget(tokens=9), ancestors=("lease-0",), ttl_ns=50
+            ),
         ),
     ),
     (
@@ -49,8 +58,20 @@ EVENTS: list[tuple[str, Event]] = [
     ),
     ("lease.released", LeaseReleased(**OF_LEASE, reason=ReleaseReason.COMPLETED)),
     ("lease.expired", LeaseExpired(**OF_LEASE)),
-    ("lease.revoked", LeaseRevoked(**OF_LEASE, reason="maintenance")),
+    ("lease.revoked", LeaseRevoked(**OF_LEASE, reason="maintenance", orphaned=True)),
     ("lease.rearmed", LeaseRearmed(**OF_LEASE, expires_tick=77)),
+    ("lease.delegated", LeaseDelegated(**OF_LEASE, child_id="lease-2", amounts=Amounts(tokens=7))),
+    (
+        "lease.reclaimed",
+        LeaseReclaimed(
+            **OF_LEASE,
+            child_id="lease-2",
+            granted=Amounts(tokens=7),
+            spent=Amounts(tokens=3, episodes=1),
+            delegated=Amounts(),
+        ),
+    ),
+    ("lease.spent", LeaseSpent(**OF_LEASE, request="r:2", amounts=Amounts(tool_calls=1))),
     ("store.opened", StoreOpened(**OF_STORE, epoch=1)),
     ("store.epoch_raised", EpochRaised(**OF_STORE, epoch=2, reason="reboot")),
 ]

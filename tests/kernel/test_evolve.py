@@ -3,14 +3,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import (
+    LeaseDelegated,
     LeaseEvent,
     LeaseExpired,
     LeaseIssued,
     LeaseRearmed,
+    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
+    LeaseSpent,
 )
 from leasehold.kernel.evolve import IllegalTransition, evolve
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
@@ -48,7 +53,34 @@ def rearmed(**fields: Any) -> LeaseRearmed:
     return LeaseRearmed(**(OF_LEASE | {"tick": NEXT_ERA, "expires_tick": 47} | fields))
 
 
-FOLLOWING: list[LeaseEvent] = [renewed(), released(), expired(), revoked(), rearmed()]
+def spent(tokens: int = 1, **fields: Any) -> LeaseSpent:
+    return LeaseSpent(**(OF_LEASE | {"amounts": Amounts(tokens=tokens)} | fields))
+
+
+def delegated(tokens: int = 1, **fields: Any) -> LeaseDelegated:
+    return LeaseDelegated(**(OF_LEASE | {"child_id": "lease-2", "amounts": Amounts(tokens=tokens)} | fields))
+
+
+def reclaimed(granted: int = 0, spent: int = 0, delegated: int = 0) -> LeaseReclaimed:
+    return LeaseReclaimed(
+        **OF_LEASE,
+        child_id="lease-2",
+        granted=Amounts(tokens=granted),
+        spent=Amounts(tokens=spent),
+        delegated=Amounts(tokens=delegated),
+    )
+
+
+FOLLOWING: list[LeaseEvent] = [
+    renewed(),
+    released(),
+    expired(),
+    revoked(),
+    rearmed(),
+    spent(),
+    delegated(),
+    reclaimed(),
+]
 
 
 def test_a_grant_makes_a_lease_with_everything_it_said() -> None:
@@ -196,3 +228,52 @@ def test_the_last_moment_before_expiry_is_not_too_late_and_the_last_renewal_not_
     assert evolve(a_lease(), renewed(100)).expires_tick == Tick(value=100)
     assert evolve(a_lease(max_renewals=2, renewal_count=1), renewed()).renewal_count == 2
     assert evolve(a_lease(max_renewals=-1, renewal_count=10**6), renewed()).renewal_count == 10**6 + 1
+
+
+ACCOUNT = Delegation(budget=Budget(tokens=10), spent=Amounts(tokens=2), delegated=Amounts(tokens=5))
+
+
+@pytest.mark.parametrize(
+    ("event", "spent_now", "set_aside"),
+    [
+        (spent(3), 5, 5),
+        (delegated(3), 2, 8),
+        (reclaimed(granted=5, spent=1), 3, 0),
+        (reclaimed(granted=5, spent=1, delegated=4), 3, 4),
+    ],
+)
+def test_an_account_is_kept_event_by_event(event: LeaseEvent, spent_now: int, set_aside: int) -> None:
+    lease = evolve(a_lease(delegation=ACCOUNT), event)
+
+    assert lease == a_lease(
+        delegation=replace(ACCOUNT, spent=Amounts(tokens=spent_now), delegated=Amounts(tokens=set_aside)),
+        version=2,
+    )
+
+
+@pytest.mark.parametrize("event", [released(orphaned=True), expired(orphaned=True), revoked(orphaned=True)])
+def test_an_end_says_that_children_were_left(event: LeaseEvent) -> None:
+    assert evolve(a_lease(delegation=ACCOUNT), event).delegation == replace(ACCOUNT, orphaned=True)
+
+
+@pytest.mark.parametrize(
+    ("lease", "event", "problem"),
+    [
+        (a_lease(delegation=ACCOUNT), spent(4), "lease.spent takes more from lease lease-1 than it has"),
+        (a_lease(delegation=ACCOUNT), delegated(4), "lease.delegated takes more from lease lease-1 than it"),
+        (a_lease(delegation=ACCOUNT), reclaimed(spent=4), "lease.reclaimed takes more from lease lease-1"),
+        (a_lease(delegation=ACCOUNT), reclaimed(granted=6), "gives lease lease-1 back what it never set"),
+        (a_lease(), spent(), "lease.spent for lease lease-1, which has no budget"),
+        (a_lease(), released(orphaned=True), "lease.released for lease lease-1, which has no budget"),
+        (
+            None,
+            LeaseIssued(**OF_LEASE, ttl_ns=50, delegation=Delegation(spent=Amounts(tokens=1))),
+            "lease lease-1 had spent before it was issued",
+        ),
+    ],
+)
+def test_an_account_that_the_law_could_not_have_produced_is_refused(
+    lease: Lease | None, event: LeaseEvent, problem: str
+) -> None:
+    with pytest.raises(IllegalTransition, match=problem):
+        evolve(lease, event)

@@ -3,13 +3,17 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.kernel.authority import EPOCH_LIMIT
+from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.replay import State
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
-from tests.kernel.records import TOKEN, a_lease, an_authority
+from tests.kernel.records import TOKEN, a_lease, an_authority, an_era
 
 ENDED: dict[LeaseState, dict[str, Any]] = {
     LeaseState.RELEASED: {
@@ -32,6 +36,10 @@ def other(**fields: Any) -> Lease:
 
 def ended(state: LeaseState, **fields: Any) -> Lease:
     return a_lease(state=state, **(ENDED[state] | fields))
+
+
+def ended_fields(state: str) -> dict[str, Any]:
+    return {"state": LeaseState[state], **ENDED[LeaseState[state]]}
 
 
 SHARED = {"mode": Mode.SHARED}
@@ -154,3 +162,113 @@ def test_a_lease_that_was_adopted_under_the_same_token_is_reported_as_that_too()
         f"token {TOKEN} belongs to lease-1 and lease-2",
         "lease lease-2 adopted lease-1 without a higher token",
     ]
+
+
+GIVEN = Delegation(scope=Scope(tools=("read",)), budget=Budget(tokens=10), delegated=Amounts(tokens=4))
+TAKEN = Delegation(scope=Scope(tools=("read",)), budget=Budget(tokens=4), ancestors=("lease-1",))
+
+
+def parent(**fields: Any) -> Lease:
+    return a_lease(**({"delegation": GIVEN} | fields))
+
+
+def child(delegation: Delegation = TAKEN, **fields: Any) -> Lease:
+    return other(**({"resource": "window", "delegation": delegation} | fields))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(state_of(parent(), child()), id="a parent and its child"),
+        pytest.param(
+            state_of(
+                parent(delegation=replace(GIVEN, delegated=Amounts())), child(**ended_fields("EXPIRED"))
+            ),
+            id="a child that has ended",
+        ),
+        pytest.param(
+            state_of(parent(delegation=replace(GIVEN, orphaned=True), **ended_fields("REVOKED")), child()),
+            id="a child that was left to be ended",
+        ),
+        pytest.param(state_of(child()), id="a parent that was pruned"),
+        pytest.param(state_of(parent(expires_tick=None), child()), id="a parent of unknown time"),
+        pytest.param(
+            State(
+                leases={
+                    "lease-1": parent(),
+                    "lease-2": child(expires_tick=Tick(value=50, era=2), issued_tick=None),
+                },
+                authority=an_authority(counter=9, era=2, era_first_tick=3),
+                eras={1: an_era()},
+            ),
+            id="a parent on the clock before",
+        ),
+    ],
+)
+def test_a_sound_line_breaks_nothing(state: State) -> None:
+    assert invariants(state) == []
+
+
+@pytest.mark.parametrize(
+    ("leases", "problem"),
+    [
+        (
+            [a_lease(delegation=replace(GIVEN, delegated=Amounts(), spent=Amounts(tokens=11)))],
+            "lease lease-1 has tokens below 0: spent 11, set aside 0, remaining -1",
+        ),
+        (
+            [a_lease(delegation=replace(GIVEN, delegated=Amounts(), spent=Amounts(episodes=-1)))],
+            "lease lease-1 has episodes below 0: spent -1, set aside 0, remaining None",
+        ),
+        (
+            [parent(delegation=replace(GIVEN, delegated=Amounts(tokens=5))), child()],
+            f"lease lease-1 has set aside {Amounts(tokens=5)}, "
+            f"and those below it were granted {Amounts(tokens=4)}",
+        ),
+        (
+            [child(replace(TAKEN, ancestors=tuple(f"above-{number}" for number in range(17))))],
+            "lease lease-2 has 17 leases above it",
+        ),
+        (
+            [a_lease(delegation=Delegation(orphaned=True))],
+            "lease lease-1 has left its children, and stands",
+        ),
+        (
+            [a_lease(**ended_fields("REVOKED")), child()],
+            "lease lease-2 was derived from lease-1, which had nothing to give",
+        ),
+        (
+            [parent(), child(replace(TAKEN, ancestors=("lease-0", "lease-1")))],
+            "lease lease-2 is not in the line of its parent lease-1",
+        ),
+        ([parent(), child(tenant="acme")], "lease lease-2 is not in the line of its parent lease-1"),
+        (
+            [parent(), child(replace(TAKEN, scope=Scope(tools=("rm",))))],
+            "lease lease-2 is allowed tool 'rm', which its parent is not",
+        ),
+        (
+            [
+                parent(delegation=replace(GIVEN, delegated=Amounts())),
+                child(replace(TAKEN, budget=Budget(tokens=11)), **ended_fields("EXPIRED")),
+            ],
+            "lease lease-2 was granted more tokens than its parent",
+        ),
+        (
+            [parent(**ended_fields("REVOKED")), child()],
+            "lease lease-2 stands, and its parent lease-1 ended without leaving it to be ended",
+        ),
+        ([parent(), child(expires_tick=Tick(value=101))], "lease lease-2 outlives its parent lease-1"),
+    ],
+)
+def test_a_broken_line_is_reported_and_nothing_else(leases: list[Lease], problem: str) -> None:
+    assert invariants(state_of(*leases)) == [problem]
+
+
+def test_a_child_that_outlives_its_parent_is_found_across_clocks() -> None:
+    state = State(
+        leases={"lease-1": parent(), "lease-2": child(expires_tick=Tick(value=54, era=2), issued_tick=None)},
+        authority=an_authority(counter=9, era=2, era_first_tick=3),
+        eras={1: an_era()},
+    )
+
+    assert invariants(state) == ["lease lease-2 outlives its parent lease-1"]

@@ -6,12 +6,13 @@ from msgspec.structs import replace
 from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.evolve import IllegalTransition, evolve
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import Keys, Missing, Records, View
+from leasehold.kernel.view import CHILDREN_PAGE, Keys, Missing, Records, View
 from tests.kernel.records import (
     ACQUIRE,
     OF_LEASE,
@@ -295,3 +296,20 @@ def test_the_commands_of_one_batch_see_what_the_ones_before_them_did() -> None:
 
     assert not isinstance(refusal, Decision)
     assert (refusal.code, refusal.field) == ("LIMIT_EXCEEDED", "leases_per_holder")
+
+
+def test_children_that_were_not_all_are_asked_for_again_once_the_view_is_settled() -> None:
+    few, many = a_child("few", "small"), [a_child(f"child-{n}", "large") for n in range(CHILDREN_PAGE)]
+    view = View(an_authority())
+    view.load(Keys(children={"small", "large"}), Records(children={"small": [few], "large": many}))
+    assert view.children_of("small") == ([few], True)
+    assert view.children_of("large") == (many, False)
+
+    view.settle()
+
+    assert view.children_of("small") == ([few], True)
+    assert missing(view.children_of, "large") == Keys(children={"large"})
+
+
+def a_child(lease_id: str, parent: str) -> Lease:
+    return a_lease(lease_id=lease_id, resource=lease_id, delegation=Delegation(ancestors=(parent,)))

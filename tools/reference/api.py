@@ -22,6 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Clients": ("Client", "AsyncClient"),
     "Held leases": ("HeldLease", "Loss", "AsyncHeldLease"),
     "Certificates": ("verify_certificate", "Certificate", "TrustedKeys"),
+    "Scope and budget": ("Scope", "Budget"),
     "What is answered": (
         "Lease",
         "LeaseState",

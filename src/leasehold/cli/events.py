@@ -44,7 +44,8 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         default=[],
         type=_event_type,
         metavar="TYPE",
-        help="only issued, renewed, released, expired, revoked or rearmed; may be repeated",
+        help="only issued, renewed, released, expired, revoked, rearmed, delegated, reclaimed or spent; "
+        "may be repeated",
     )
     parser.add_argument("--after", type=_position, default=0, metavar="N", help="go on behind this position")
     parser.add_argument("--limit", type=positive_number, metavar="N", help="at most so many (default: all)")

@@ -11,6 +11,7 @@ from msgspec.structs import asdict
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.chain import Entry
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
@@ -42,6 +43,22 @@ def lease_shape(status: LeaseStatus) -> dict[str, Any]:
         "metadata": lease.metadata,
         "config_version": lease.config_version,
         "zone_version": lease.zone_version,
+        "delegation": delegation_shape(lease.delegation),
+    }
+
+
+def delegation_shape(delegation: Delegation | None) -> dict[str, Any] | None:
+    """Return scope, budget and descent of a lease; null for a plain one."""
+    if delegation is None:
+        return None
+    return {
+        "parent": delegation.parent,
+        "ancestors": list(delegation.ancestors),
+        "scope": asdict(delegation.scope),
+        "budget": asdict(delegation.budget),
+        "spent": asdict(delegation.spent),
+        "delegated": asdict(delegation.delegated),
+        "remaining": asdict(delegation.remaining),
     }
 
 
@@ -77,6 +94,10 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
                 shape["ttl"] = value / NANOSECONDS_PER_SECOND
             case "bound_to_boot":
                 shape["survives_reboot"] = not value
+            case "delegation":
+                shape[name] = delegation_shape(value)
+            case "amounts" | "granted" | "spent" | "delegated":
+                shape[name] = asdict(value)
             case "at_ns" | "request" | "schema" | "signature":
                 continue
             case _:

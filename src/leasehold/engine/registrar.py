@@ -15,16 +15,16 @@ from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import InvalidInput, StoreBusy, error_of
-from leasehold.kernel.aging import age
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import now_of
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.lineage import standing
 from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.view import Keys
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
+from leasehold.kernel.view import Keys, Missing, View
 
 _AnswerType = TypeVar("_AnswerType", bound=Answer)
 
@@ -71,13 +71,13 @@ class Registrar:
         """Return a lease by its id."""
         with self.store.snapshot() as snapshot:
             found = snapshot.read(Keys(leases={lease_id})).leases
-            return status_of(found[0], snapshot) if found else None
+            return _statuses_of(found, snapshot)[0] if found else None
 
     def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
         """Return the leases that stand on a resource now, oldest token first."""
         with self.store.snapshot() as snapshot:
             found = snapshot.read(Keys(resources={(tenant, resource)})).leases
-            statuses = [status_of(lease, snapshot) for lease in found]
+            statuses = _statuses_of(found, snapshot)
         return sorted(
             (status for status in statuses if status.is_live), key=lambda status: status.lease.token
         )
@@ -86,7 +86,7 @@ class Registrar:
         """Return one page of leases."""
         _check_limit(query.limit)
         with self.store.snapshot() as snapshot:
-            return [status_of(lease, snapshot) for lease in snapshot.leases(query)]
+            return _statuses_of(snapshot.leases(query), snapshot)
 
     def entries(self, query: EntryQuery) -> list[Entry]:
         """Return one page of the ledger."""
@@ -126,18 +126,30 @@ def _check_limit(limit: int) -> None:
 
 
 def status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
-    """Say how a lease stands by what time has done to it, whether anybody has recorded that or not."""
+    """Say how one lease stands, as of a snapshot."""
+    return _statuses_of([lease], snapshot)[0]
+
+
+def _statuses_of(leases: list[Lease], snapshot: Snapshot) -> list[LeaseStatus]:
+    """Say how leases stand by what time, and the ends of their ancestors, have done to them.
+
+    It does not matter whether anybody has recorded that.
+    """
     authority = snapshot.authority
-    if authority is None or lease.is_terminal:
-        return LeaseStatus(lease=lease, expires_in=0.0)
+    if authority is None:
+        return [LeaseStatus(lease=lease, expires_in=0.0) for lease in leases]
     now = now_of(authority, snapshot.reading())
-    left = lease.ticks_remaining(now.tick)
-    expires = lease.expires_tick
-    if expires is not None and expires.era < authority.era:
-        eras = snapshot.read(Keys(eras=set(range(expires.era, authority.era)))).eras
-        _, lease_now = age(lease, now, authority, eras)
-        left = lease_now.ticks_remaining(now.tick)
-    return LeaseStatus(lease=lease, expires_in=left / NANOSECONDS_PER_SECOND)
+    view = View(authority)
+    return [_status_of(lease, snapshot, view, now) for lease in leases]
+
+
+def _status_of(lease: Lease, snapshot: Snapshot, view: View, now: Now) -> LeaseStatus:
+    while True:
+        try:
+            lease_now, left_ns = standing(lease, view, now)
+            return LeaseStatus(lease=lease_now, expires_in=left_ns / NANOSECONDS_PER_SECOND)
+        except Missing as missing:
+            view.load(missing.keys, snapshot.read(missing.keys))
 
 
 def answer_of(outcome: Outcome, kind: type[_AnswerType]) -> _AnswerType:

@@ -12,8 +12,10 @@ Where to look:
 - ``commands``    what can be asked      - ``refusals``  what is answered when the answer is no
 - ``events``      what can happen        - ``answers``   what is answered when the answer is yes
 - ``wellformed``  what is refused unread: empty, too long, too much (the numbers are in ``limits``)
+- ``delegation``  scope, budget and descent of a lease (the value types are in ``scope`` and ``budget``)
 - ``decide``      the law: command, view and time in; events and an answer out
 - ``aging``       what time alone does to a lease
+- ``lineage``     what the end of an ancestor does to a lease    - ``settling``  what an end brings about
 - ``evolve``      what one event does to one lease
 - ``view``        the records a decision looks at
 - ``invariants``  everything that must be true of every reachable state

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from leasehold.kernel.budget import Budget
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.refusals import Refusal
 
@@ -15,6 +16,15 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """This answers a retry; the lease is the one granted the first time."""
     ended: bool = False
     """The lease of the first time has ended since, so it must not be used."""
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
+    """The amounts are used up, and so much remains as of this answer."""
+
+    lease: Lease
+    remaining: Budget
+    repeated: bool = False
+    """This answers a retry; the amounts were used up the first time, and once."""
 
 
 class Renewal(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
@@ -49,4 +59,4 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     leases: tuple[Lease, ...]
 
 
-Answer = Granted | Renewed | Released | Ended | Swept
+Answer = Granted | Spent | Renewed | Released | Ended | Swept

@@ -16,7 +16,9 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
+from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.lease import Mode, ReleaseReason
+from leasehold.kernel.scope import Scope
 
 REQUEST_MEMORY_NS = 3600 * 1_000_000_000
 
@@ -59,11 +61,50 @@ class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqu
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""
+    scope: Scope | None = None
+    """What the lease allows; with neither scope nor budget it allows nothing, and cannot be derived from."""
+    budget: Budget | None = None
 
     @property
     def is_its_own_request(self) -> bool:
         """Say whether the lease itself, once granted, is the memory of this request: it bears its id."""
         return self.request_id == self.lease_id
+
+
+class Derive(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive"):
+    """Ask for a child of one's own lease: another resource, and a part of what that lease allows."""
+
+    not_content = {"request_id": "", "lease_id": ""}
+
+    parent_id: str
+    holder: str
+    """Who derives: the holder of the parent."""
+    lease_id: str
+    resource: str
+    child_holder: str
+    ttl_ns: int | None = None
+    """None: as long as the parent stands."""
+    scope: Scope = Scope()
+    budget: Budget = Budget()
+    mode: Mode = Mode.EXCLUSIVE
+    max_renewals: int = -1
+    bound_to_boot: bool = True
+    metadata: dict[str, Any] = {}
+    is_its_own_request: ClassVar[bool] = False
+    """What a child was granted is remembered by its request alone."""
+
+
+class Spend(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend"):
+    """Use up some of a lease's budget: all of `amounts`, or nothing."""
+
+    lease_id: str
+    holder: str
+    amounts: Amounts
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the lease, as the commands that may name several do."""
+        return (self.lease_id,)
 
 
 class Renew(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
@@ -101,4 +142,4 @@ class Sweep(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"
     lease_ids: tuple[str, ...]
 
 
-Command = Acquire | Renew | Release | Revoke | Sweep
+Command = Acquire | Derive | Spend | Renew | Release | Revoke | Sweep

@@ -6,7 +6,8 @@ from leasehold.kernel import aging
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.events import Event, LeaseEvent
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.lineage import age_in_line, ceiling
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -37,11 +38,61 @@ def remembered(request: str, view: View, now: Now) -> Event | None:
 def age(lease: Lease, view: View, now: Now) -> tuple[list[LeaseEvent], Lease]:
     """Return what time has done to a lease, and the lease afterwards."""
     expires = lease.expires_tick
-    if expires is not None and expires.comparable(now.tick) and expires.value > now.tick.value:
+    delegation = lease.delegation
+    if (
+        expires is not None
+        and expires.comparable(now.tick)
+        and expires.value > now.tick.value
+        and (delegation is None or not delegation.ancestors)
+    ):
         return [], lease
     if lease.is_terminal:
         return [], lease
+    if delegation is not None:
+        return age_in_line(lease, view, now)
     return aging.age(lease, now, view.authority, view.eras_for(lease))
+
+
+class Usable(msgspec.Struct, frozen=True, gc=False):
+    """A lease that its holder can use now, what time did to it first, and what it cannot live beyond."""
+
+    lease: Lease
+    aged: list[LeaseEvent]
+    highest: int | None = None
+    """The tick value at which its parent expires, if it has one."""
+
+
+def usable(
+    lease_id: str,
+    tenant: str,
+    holder: str,
+    view: View,
+    now: Now,
+    *,
+    extended: dict[str, int] | None = None,
+) -> Usable | Refusal:
+    """Return a lease that this holder can use now, or refuse; `extended` is for `lineage.ceiling`."""
+    lease = view.lease(lease_id)
+    if lease is None or lease.tenant != tenant:
+        return not_found(lease_id)
+    if lease.is_terminal:
+        return about(RefusalCode.LEASE_TERMINAL, lease, now)
+    if lease.holder != holder:
+        return about(RefusalCode.NOT_HOLDER, lease, now)
+    aged, lease = age(lease, view, now)
+    if lease.state is LeaseState.EXPIRED:
+        return about(RefusalCode.LEASE_EXPIRED, lease, now)
+    if lease.is_terminal:
+        return about(RefusalCode.LEASE_TERMINAL, lease, now, detail=lease.end_reason)
+    expires = lease.expires_tick
+    if expires is None or not expires.comparable(now.tick):
+        return about(RefusalCode.UNKNOWN_TIME, lease, now)
+    if lease.delegation is None or not lease.delegation.ancestors:
+        return Usable(lease, aged)
+    highest = ceiling(lease, view, now, extended)
+    if highest is None:
+        return about(RefusalCode.UNKNOWN_TIME, lease, now)
+    return Usable(lease, aged, highest)
 
 
 def not_found(lease_id: str) -> Refusal:
@@ -49,7 +100,15 @@ def not_found(lease_id: str) -> Refusal:
     return Refusal(code=RefusalCode.LEASE_NOT_FOUND, lease_id=lease_id)
 
 
-def about(code: RefusalCode, lease: Lease, now: Now) -> Refusal:
+def about(
+    code: RefusalCode,
+    lease: Lease,
+    now: Now,
+    *,
+    field: str | None = None,
+    limit: int | None = None,
+    detail: str | None = None,
+) -> Refusal:
     """Refuse, with the facts of the lease that is the reason."""
     known = lease.expires_tick is not None and lease.expires_tick.comparable(now.tick)
     return Refusal(
@@ -62,4 +121,7 @@ def about(code: RefusalCode, lease: Lease, now: Now) -> Refusal:
         token=lease.token,
         since_ns=lease.issued_at_ns,
         expires_in_ns=lease.ticks_remaining(now.tick) if known else None,
+        field=field,
+        limit=limit,
+        detail=detail,
     )

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from leasehold.kernel.budget import Amounts
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Mode, ReleaseReason, Token
 from leasehold.kernel.tick import Tick
 
@@ -27,7 +29,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     """Wall time, for people and audit only."""
     actor: str
     request: str | None = None
-    """The request that caused this: its key for a grant or renewal, so that a retry finds it; else its id.
+    """The request that caused this: its key, if a retry has to find it (see `Remembered`); else its id.
 
     None for a grant whose request has the id of the lease, by which a retry finds it.
     """
@@ -65,6 +67,8 @@ class LeaseIssued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""
+    delegation: Delegation | None = None
+    """Scope, budget and descent of the lease; None for a plain one."""
 
 
 class LeaseRenewed(_Event, frozen=True, kw_only=True, omit_defaults=True, tag="lease.renewed"):
@@ -93,22 +97,49 @@ class LeaseReleased(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, 
     """A holder gave its lease back."""
 
     reason: ReleaseReason
+    orphaned: bool = False
 
 
 class LeaseExpired(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.expired"):
     """Somebody noticed that a lease's time was over."""
+
+    orphaned: bool = False
 
 
 class LeaseRevoked(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.revoked"):
     """`actor` ended a lease over its holder's head."""
 
     reason: str
+    orphaned: bool = False
 
 
 class LeaseRearmed(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.rearmed"):
     """A lease from an earlier era of the clock was given what it had left, on the clock of now."""
 
     expires_tick: int
+
+
+class LeaseDelegated(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.delegated"):
+    """A child was derived, and what it may spend was set aside from its parent's budget."""
+
+    child_id: str
+    amounts: Amounts
+
+
+class LeaseReclaimed(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.reclaimed"):
+    """A child ended, and what it did not use came back to the nearest lease above it that stands."""
+
+    child_id: str
+    granted: Amounts
+    spent: Amounts
+    delegated: Amounts
+    """What the child's own children still have; it comes back when they end."""
+
+
+class LeaseSpent(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.spent"):
+    """A holder used up some of its lease's budget."""
+
+    amounts: Amounts
 
 
 class _StoreEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -132,11 +163,23 @@ class EpochRaised(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     reason: str
 
 
-LeaseEvent = LeaseIssued | LeaseRenewed | LeaseReleased | LeaseExpired | LeaseRevoked | LeaseRearmed
+LeaseEvent = (
+    LeaseIssued
+    | LeaseRenewed
+    | LeaseReleased
+    | LeaseExpired
+    | LeaseRevoked
+    | LeaseRearmed
+    | LeaseDelegated
+    | LeaseReclaimed
+    | LeaseSpent
+)
+EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked
+"""Events after which a lease is over. `orphaned`: more children were left standing than fitted in."""
 StoreEvent = StoreOpened | EpochRaised
 Event = LeaseEvent | StoreEvent
 
-Remembered = LeaseIssued | LeaseRenewed
+Remembered = LeaseIssued | LeaseRenewed | LeaseSpent
 """Events whose `request` is the key that a retry is looked up by; an id elsewhere may read like one."""
 
 _encoder = msgspec.json.Encoder()

@@ -7,14 +7,20 @@ means a damaged ledger or a defect, never a caller's mistake.
 
 from msgspec.structs import replace
 
+from leasehold.kernel.budget import DIMENSIONS, Amounts
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import (
+    EndEvent,
+    LeaseDelegated,
     LeaseEvent,
     LeaseExpired,
     LeaseIssued,
     LeaseRearmed,
+    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
+    LeaseSpent,
 )
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Tick
@@ -43,13 +49,18 @@ def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
             return _expire(lease, event)
         case LeaseRevoked(reason=text):
             return _end(lease, event, LeaseState.REVOKED, end_reason=text)
-        case _:
+        case LeaseRearmed():
             return _rearm(lease, event)
+        case _:
+            return replace(lease, delegation=_account(lease, event), version=lease.version + 1)
 
 
 def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
     if lease is not None:
         raise IllegalTransition(f"lease {event.lease_id} was issued twice")
+    account = event.delegation
+    if account is not None and (account.spent, account.delegated) != (Amounts(), Amounts()):
+        raise IllegalTransition(f"lease {event.lease_id} had spent before it was issued")
     return Lease(
         lease_id=event.lease_id,
         tenant=event.tenant,
@@ -69,6 +80,7 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
         metadata=event.metadata,
         config_version=event.config_version,
         zone_version=event.zone_version,
+        delegation=account,
     )
 
 
@@ -103,6 +115,8 @@ def _end(
     state: LeaseState,
     **why: object,
 ) -> Lease:
+    if event.orphaned:
+        why["delegation"] = _orphaned(lease, event)
     return replace(
         lease,
         state=state,
@@ -124,8 +138,36 @@ def _expire(lease: Lease, event: LeaseExpired) -> Lease:
         state=LeaseState.EXPIRED,
         terminated_at_ns=lease.expires_at_ns,
         ended_by=event.actor,
+        delegation=_orphaned(lease, event) if event.orphaned else lease.delegation,
         version=lease.version + 1,
     )
+
+
+def _orphaned(lease: Lease, event: EndEvent) -> Delegation:
+    return replace(_delegation(lease, event), orphaned=True)
+
+
+def _delegation(lease: Lease, event: LeaseEvent) -> Delegation:
+    if lease.delegation is None:
+        raise IllegalTransition(f"{event.type} for lease {lease.lease_id}, which has no budget")
+    return lease.delegation
+
+
+def _account(lease: Lease, event: LeaseDelegated | LeaseReclaimed | LeaseSpent) -> Delegation:
+    """Return the budget's account after an event; no part of it may be overdrawn, or set aside below 0."""
+    account = _delegation(lease, event)
+    match event:
+        case LeaseSpent(amounts=amounts):
+            after = replace(account, spent=account.spent.plus(amounts))
+        case LeaseDelegated(amounts=amounts):
+            after = replace(account, delegated=account.delegated.plus(amounts))
+        case _:
+            after = account.reclaimed(event.granted, event.spent, event.delegated)
+    if after.remaining.short_of(Amounts()) is not None:
+        raise IllegalTransition(f"{event.type} takes more from lease {lease.lease_id} than it has")
+    if any(getattr(after.delegated, name) < 0 for name in DIMENSIONS):
+        raise IllegalTransition(f"{event.type} gives lease {lease.lease_id} back what it never set aside")
+    return after
 
 
 def _rearm(lease: Lease, event: LeaseRearmed) -> Lease:

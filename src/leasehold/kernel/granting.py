@@ -4,26 +4,49 @@ A claim is granted when no live lease of somebody else conflicts with it. Leases
 time has ended do not count, whether anybody recorded their end or not; their end and the grant are
 committed together. Asking for what one already holds is refused, unless one adopts it: then the old lease
 ends as transferred and the new one has a higher token, so whoever still uses the old one is fenced off.
+An adopted lease goes on with the scope, the rest of the budget and the parent of the old one; its children
+end with the old one.
 """
 
+from msgspec.structs import replace
+
 from leasehold.kernel.answers import Granted
-from leasehold.kernel.commands import Acquire
+from leasehold.kernel.budget import Budget
+from leasehold.kernel.commands import Acquire, Derive
 from leasehold.kernel.decision import Decision, about, age, not_found, remembered
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.ending import released
 from leasehold.kernel.events import LeaseEvent, LeaseIssued
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import over_limit
 from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.scope import Scope
+from leasehold.kernel.succession import succeed
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
 
 def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
     """Grant a claim, or say who is in the way."""
-    earlier = _granted_before(command, view, now)
+    earlier = granted_before(command, view, now)
     if earlier is not None:
         return earlier
+    delegation = None
+    if command.scope is not None or command.budget is not None:
+        delegation = Delegation(
+            scope=(command.scope or Scope()).canonical(), budget=command.budget or Budget()
+        )
+    return grant(command, view, now, delegation)
+
+
+def grant(
+    command: Acquire, view: View, now: Now, delegation: Delegation | None, request: str | None = None
+) -> Decision | Refusal:
+    """Grant a claim that is no retry, with what it may do and spend, or say who is in the way.
+
+    `request` is the key to remember the grant by, if it is not the claim's own.
+    """
     if view.lease(command.lease_id) is not None:
         return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=command.lease_id)
 
@@ -46,16 +69,24 @@ def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
         transferred = released(lease, now, ReleaseReason.TRANSFERRED)
         events.append(transferred)
         changed.append(evolve(lease, transferred))
+    succession = succeed(command, own[-1], view, now, named=delegation) if own else None
+    if isinstance(succession, Refusal):
+        return succession
     issued = _issued(command, view, now, own[-1].lease_id if own else None)
+    if succession is not None:
+        events += succession.events
+        issued = replace(issued, delegation=succession.delegation, ttl_ns=succession.ttl_ns)
+    elif delegation is not None:
+        issued = replace(issued, delegation=delegation, request=request or issued.request)
     events.append(issued)
     granted = evolve(None, issued)
-    answer = Granted(lease=granted, expires_in_ns=command.ttl_ns)
+    answer = Granted(lease=granted, expires_in_ns=issued.ttl_ns)
     return Decision(events=events, leases=[*changed, granted], answer=answer)
 
 
-def _granted_before(command: Acquire, view: View, now: Now) -> Decision | Refusal | None:
+def granted_before(command: Acquire | Derive, view: View, now: Now) -> Decision | Refusal | None:
     """Answer a retry of a granted claim with the lease of the first time, as it stands now."""
-    if command.is_its_own_request:
+    if isinstance(command, Acquire) and command.is_its_own_request:
         lease = view.lease(command.lease_id)
         if lease is None or not _is_claimed_by(lease, command):
             return None
@@ -84,6 +115,18 @@ def _is_claimed_by(lease: Lease, command: Acquire) -> bool:
         and lease.metadata == command.metadata
         and lease.config_version == command.config_version
         and lease.zone_version == command.zone_version
+        and _is_delegated_by(lease.delegation, command)
+    )
+
+
+def _is_delegated_by(delegation: Delegation | None, command: Acquire) -> bool:
+    """Say whether a claim asks for this scope and budget; one that names none may have inherited them."""
+    if delegation is None:
+        return command.scope is None and command.budget is None
+    if command.scope is None and command.budget is None:
+        return command.adopt
+    return delegation.scope == (command.scope or Scope()).canonical() and delegation.budget == (
+        command.budget or Budget()
     )
 
 

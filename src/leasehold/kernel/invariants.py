@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from leasehold.kernel.authority import COUNTER_LIMIT, EPOCH_LIMIT
 from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.lines import lines_hold
 from leasehold.kernel.replay import State
 
 
@@ -17,6 +18,7 @@ def invariants(state: State) -> list[str]:
         *_at_most_one(state),
         *_tokens_rise(state),
         *(problem for lease in state.leases.values() for problem in _lease_is_sound(lease)),
+        *lines_hold(state),
         *(
             f"lease {lease.lease_id} is filed under {lease_id}"
             for lease_id, lease in state.leases.items()

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import msgspec
 
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.tick import Tick
 
 Token = int
@@ -119,6 +120,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""
+    delegation: Delegation | None = None
+    """Scope, budget and descent. None: a plain lease, which allows nothing and has nothing to hand on."""
     version: int = 1
     """Counts the changes to this record."""
 

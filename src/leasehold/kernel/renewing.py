@@ -5,14 +5,16 @@ the old expiry. The leases of one renewal stand or fall each on its own, and all
 one event. A retry of a renewal that extended anything extends nothing more.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from leasehold.kernel.answers import Renewal, Renewed
 from leasehold.kernel.commands import Renew
-from leasehold.kernel.decision import Decision, about, age, not_found, remembered
+from leasehold.kernel.decision import Decision, Usable, about, remembered, usable
 from leasehold.kernel.events import LeaseEvent, LeaseRenewed
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.lease import Lease
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -31,11 +33,15 @@ def renew(command: Renew, view: View, now: Now) -> Decision:
     repeated = remembered(command.request_key, view, now) is not None
     plan: dict[str, _Extension | Refusal] = {}
     events: list[LeaseEvent] = []
-    for lease_id in dict.fromkeys(command.lease_ids):
-        one = plan[lease_id] = _extend(lease_id, command, view, now, repeated=repeated)
+    renewals: dict[str, int] = {}
+    lease_ids = dict.fromkeys(command.lease_ids)
+    for lease_id in _parents_first(lease_ids, view) if view.delegating else lease_ids:
+        one = plan[lease_id] = _extend(lease_id, command, view, now, renewals, repeated=repeated)
         if isinstance(one, _Extension):
             events += one.aged
-    renewed = _renewed(plan, command, now)
+            if one.expires_value is not None:
+                renewals[lease_id] = one.expires_value
+    renewed = _renewed(plan, renewals, command, now) if renewals else None
     if renewed is not None:
         events.append(renewed)
     leases: list[Lease] = []
@@ -54,41 +60,49 @@ def renew(command: Renew, view: View, now: Now) -> Decision:
     return Decision(events=events, leases=leases, answer=answer)
 
 
-def _extend(lease_id: str, command: Renew, view: View, now: Now, *, repeated: bool) -> _Extension | Refusal:
-    lease = view.lease(lease_id)
-    if lease is None or lease.tenant != command.tenant:
-        return not_found(lease_id)
-    if lease.is_terminal:
-        return about(RefusalCode.LEASE_TERMINAL, lease, now)
-    if lease.holder != command.holder:
-        return about(RefusalCode.NOT_HOLDER, lease, now)
-    aged, lease = age(lease, view, now)
-    if lease.state is LeaseState.EXPIRED:
-        return about(RefusalCode.LEASE_EXPIRED, lease, now)
-    if lease.is_terminal:
-        return about(RefusalCode.LEASE_TERMINAL, lease, now)
-    expires = lease.expires_tick
-    if expires is None or not expires.comparable(now.tick):
-        return about(RefusalCode.UNKNOWN_TIME, lease, now)
+def _parents_first(lease_ids: Iterable[str], view: View) -> list[str]:
+    """Order leases so that a child that is renewed with its parent can have the parent's new time."""
+
+    def ancestors(lease_id: str) -> int:
+        lease = view.lease(lease_id)
+        return 0 if lease is None or lease.delegation is None else len(lease.delegation.ancestors)
+
+    return sorted(lease_ids, key=ancestors)
+
+
+def _extend(
+    lease_id: str, command: Renew, view: View, now: Now, extended: dict[str, int], *, repeated: bool
+) -> _Extension | Refusal:
+    found = usable(lease_id, command.tenant, command.holder, view, now, extended=extended)
+    if isinstance(found, Refusal):
+        return found
+    lease = found.lease
     if repeated:
-        return _Extension(lease, aged, None)
+        return _Extension(lease, found.aged, None)
     if 0 <= lease.max_renewals <= lease.renewal_count:
         return about(RefusalCode.RENEWALS_EXHAUSTED, lease, now)
-    expires_value = now.tick.value + (lease.ttl_ns if command.ttl_ns is None else command.ttl_ns)
-    if expires_value < expires.value:
+    ttl_ns = _own_ttl_ns(found, now) if command.ttl_ns is None else command.ttl_ns
+    expires_value = now.tick.value + ttl_ns
+    if found.highest is not None and expires_value > found.highest:
+        return about(RefusalCode.OUTLIVES_PARENT, lease, now, field="ttl")
+    before = now.tick.value + lease.ticks_remaining(now.tick)
+    if expires_value < before:
         return about(RefusalCode.RENEWAL_DOES_NOT_EXTEND, lease, now)
     # A clock that stood still cannot extend anything, and that is no reason to lose a lease.
-    return _Extension(lease, aged, expires_value if expires_value > expires.value else None)
+    return _Extension(lease, found.aged, expires_value if expires_value > before else None)
 
 
-def _renewed(plan: dict[str, _Extension | Refusal], command: Renew, now: Now) -> LeaseRenewed | None:
-    renewals = {
-        lease_id: one.expires_value
-        for lease_id, one in plan.items()
-        if isinstance(one, _Extension) and one.expires_value is not None
-    }
-    if not renewals:
-        return None
+def _own_ttl_ns(found: Usable, now: Now) -> int:
+    """Return what a lease gets that asks for its own TTL again: a child no more than its parent has left."""
+    lease = found.lease
+    if found.highest is None or lease.delegation is None:
+        return lease.ttl_ns
+    return min(max(lease.ttl_ns, lease.delegation.ttl_ns), found.highest - now.tick.value)
+
+
+def _renewed(
+    plan: dict[str, _Extension | Refusal], renewals: dict[str, int], command: Renew, now: Now
+) -> LeaseRenewed:
     only = plan[next(iter(renewals))] if len(renewals) == 1 else None
     lease = only.lease if isinstance(only, _Extension) else None
     return LeaseRenewed(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from leasehold.kernel.authority import Authority, Era, go_on
-from leasehold.kernel.commands import Acquire, Command, Renew
+from leasehold.kernel.commands import Acquire, Command, Derive, Renew, Spend
 from leasehold.kernel.events import Event, LeaseEvent, Remembered
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
@@ -24,6 +24,10 @@ ResourceKey = tuple[str, str]
 """Tenant and resource."""
 HolderKey = tuple[str, str]
 """Tenant and holder."""
+
+
+CHILDREN_PAGE = 100
+"""How many unended children of one lease a store returns at most; any of them, if there are more."""
 
 
 class Keys(msgspec.Struct, kw_only=True, gc=False):
@@ -36,10 +40,18 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
     """Holders, and tenants, whose unended leases are to be counted."""
     tenants: set[str] = msgspec.field(default_factory=set)
     eras: set[int] = msgspec.field(default_factory=set)
+    children: set[str] = msgspec.field(default_factory=set)
+    """Leases whose unended children are wanted, up to `CHILDREN_PAGE` of each."""
 
     def __bool__(self) -> bool:
         return bool(
-            self.leases or self.resources or self.requests or self.holders or self.tenants or self.eras
+            self.leases
+            or self.resources
+            or self.requests
+            or self.holders
+            or self.tenants
+            or self.eras
+            or self.children
         )
 
 
@@ -52,6 +64,7 @@ class Records(msgspec.Struct, kw_only=True, gc=False):
     holders: dict[HolderKey, int] = msgspec.field(default_factory=dict)
     tenants: dict[str, int] = msgspec.field(default_factory=dict)
     eras: dict[int, Era] = msgspec.field(default_factory=dict)
+    children: dict[str, list[Lease]] = msgspec.field(default_factory=dict)
 
 
 class Missing(LookupError):
@@ -87,6 +100,11 @@ class View:
         self._tenants: dict[str, int] = {}
         self._tenant_changes: dict[str, int] = {}
         self._eras_asked: set[int] = set()
+        self.delegating = False
+        """Whether any lease here has a delegation, so that ends may concern others."""
+        self._children: dict[str, dict[str, Lease]] = {}
+        self._children_whole: dict[str, bool] = {}
+        """By lease whose children were asked for: whether those are all."""
 
     def lacking(self, commands: Sequence[Command]) -> Keys | None:
         """Return what commands are sure to need and is not here, so that a whole batch can be read at once.
@@ -98,19 +116,21 @@ class View:
         """
         keys = Keys()
         for command in commands:
-            if isinstance(command, Acquire):
+            if isinstance(command, Acquire | Derive):
                 self._lacking_for_claim(command, keys)
                 continue
             for lease_id in command.lease_ids:
                 if lease_id not in self._leases:
                     keys.leases.add(lease_id)
-            if isinstance(command, Renew) and command.request_key not in self._requests:
+            if isinstance(command, Renew | Spend) and command.request_key not in self._requests:
                 keys.requests.add(command.request_key)
         return keys if keys else None
 
-    def _lacking_for_claim(self, command: Acquire, keys: Keys) -> None:
+    def _lacking_for_claim(self, command: Acquire | Derive, keys: Keys) -> None:
         if command.lease_id not in self._leases:
             keys.leases.add(command.lease_id)
+        if isinstance(command, Derive):
+            keys.leases.add(command.parent_id)
         if not command.is_its_own_request and command.request_key not in self._requests:
             keys.requests.add(command.request_key)
         resource = (command.tenant, command.resource)
@@ -119,9 +139,10 @@ class View:
         if self.has_quotas:
             self._lacking_for_quotas(command, keys)
 
-    def _lacking_for_quotas(self, command: Acquire, keys: Keys) -> None:
+    def _lacking_for_quotas(self, command: Acquire | Derive, keys: Keys) -> None:
         if self.quotas.leases_per_holder is not None:
-            keys.holders.add((command.tenant, command.holder))
+            holder = command.child_holder if isinstance(command, Derive) else command.holder
+            keys.holders.add((command.tenant, holder))
         if self.quotas.leases_per_tenant is not None:
             keys.tenants.add(command.tenant)
 
@@ -141,6 +162,14 @@ class View:
             self._tenants.setdefault(tenant, records.tenants.get(tenant, 0))
         self._eras_asked |= keys.eras
         self.eras.update(records.eras)
+        for parent_id in keys.children:
+            self._load_children(parent_id, records.children.get(parent_id, []))
+
+    def _load_children(self, parent_id: str, children: list[Lease]) -> None:
+        for child in children:
+            if self._leases.get(child.lease_id) is None:
+                self._file(child)
+        self._children_whole.setdefault(parent_id, len(children) < CHILDREN_PAGE)
 
     def lease(self, lease_id: str) -> Lease | None:
         """Return a lease by its id, or None if there is none."""
@@ -148,6 +177,21 @@ class View:
             return self._leases[lease_id]
         except KeyError:
             raise Missing(Keys(leases={lease_id})) from None
+
+    def ancestors_of(self, lease: Lease) -> dict[str, Lease | None]:
+        """Return the leases above one, from the first to its parent; None for what has no record."""
+        ancestors = () if lease.delegation is None else lease.delegation.ancestors
+        unknown = {lease_id for lease_id in ancestors if lease_id not in self._leases}
+        if unknown:
+            raise Missing(Keys(leases=unknown))
+        return {lease_id: self._leases[lease_id] for lease_id in ancestors}
+
+    def children_of(self, lease_id: str) -> tuple[list[Lease], bool]:
+        """Return unended children of a lease, in order of token, and whether those are all."""
+        if lease_id not in self._children_whole:
+            raise Missing(Keys(children={lease_id}))
+        here = self._children.get(lease_id, {})
+        return sorted(here.values(), key=lambda lease: lease.token), self._children_whole[lease_id]
 
     def unended_on(self, tenant: str, resource: str) -> list[Lease]:
         """Return every lease on a resource that has not been recorded as ended, in order of token."""
@@ -212,6 +256,9 @@ class View:
         if self.changed:
             self.changed = {}
             self.created = {}
+        if self._children_whole:
+            # Of a page that was not all, others are left by now.
+            self._children_whole = {name: True for name, whole in self._children_whole.items() if whole}
         return len(self._leases) <= _LEASES_KEPT and not self.has_quotas
 
     def _file(self, lease: Lease) -> None:
@@ -222,6 +269,18 @@ class View:
             here.pop(lease.lease_id, None)
         else:
             here[lease.lease_id] = lease
+        if lease.delegation is not None:
+            self._file_delegation(lease, lease.delegation.parent)
+
+    def _file_delegation(self, lease: Lease, parent_id: str | None) -> None:
+        self.delegating = True
+        if parent_id is None:
+            return
+        siblings = self._children.setdefault(parent_id, {})
+        if lease.is_terminal:
+            siblings.pop(lease.lease_id, None)
+        else:
+            siblings[lease.lease_id] = lease
 
     def _recount(self, before: Lease | None, after: Lease) -> None:
         """Keep apart what events change in the counts: a store that is asked later does not know of it.

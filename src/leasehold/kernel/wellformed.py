@@ -4,19 +4,23 @@ The checks come before anything is read: a command that fails them names no reco
 asked for. They are in the order in which the fields stand, and the first that fails is the answer.
 """
 
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke
+from leasehold.kernel.budget import AMOUNT_MAXIMUM, DIMENSIONS, Amounts, Budget
+from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend
 from leasehold.kernel.limits import (
     REASON_BYTES,
     RENEWALS_MAXIMUM,
     RESOURCE_BYTES,
+    SCOPE_NAMES,
     are_plain,
     check_batch,
     check_metadata,
     check_text,
     check_ttl,
+    invalid,
     over_limit,
 )
 from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.scope import PARTS, Scope, climbs
 
 
 def check_command(command: Command) -> Refusal | None:
@@ -39,6 +43,14 @@ def check_command(command: Command) -> Refusal | None:
                 or check_text("operator", command.operator)
                 or check_text("reason", command.reason, REASON_BYTES)
             )
+        case Derive():
+            return _check_derive(command)
+        case Spend():
+            return (
+                check_text("lease_id", command.lease_id)
+                or check_text("holder", command.holder)
+                or _check_amounts(command.amounts)
+            )
         case _:
             return check_batch(command.lease_ids)
 
@@ -60,14 +72,81 @@ def _check_acquire(command: Acquire) -> Refusal | None:
     refusal = refusal or check_ttl(command.ttl_ns)
     if refusal is None and command.metadata:
         refusal = check_metadata(command.metadata)
-    if refusal is None and command.max_renewals > RENEWALS_MAXIMUM:
-        detail = f"must be at most {RENEWALS_MAXIMUM}"
-        refusal = over_limit("max_renewals", RENEWALS_MAXIMUM, detail)
+    if refusal is None:
+        refusal = _check_renewals(command.max_renewals)
     if refusal is None and command.config_version:
         refusal = check_text("config_version", command.config_version)
     if refusal is None and command.zone_version:
         refusal = check_text("zone_version", command.zone_version)
+    if refusal is None and command.scope is not None:
+        refusal = _check_scope(command.scope)
+    if refusal is None and command.budget is not None:
+        refusal = _check_budget(command.budget)
     return refusal
+
+
+def _check_derive(command: Derive) -> Refusal | None:
+    refusal = (
+        check_text("parent_id", command.parent_id)
+        or check_text("holder", command.holder)
+        or check_text("lease_id", command.lease_id)
+        or check_text("resource", command.resource, RESOURCE_BYTES)
+        or check_text("child_holder", command.child_holder)
+        or check_metadata(command.metadata)
+        or _check_scope(command.scope)
+        or _check_budget(command.budget)
+    )
+    if refusal is None and command.ttl_ns is not None:
+        refusal = check_ttl(command.ttl_ns)
+    return refusal or _check_renewals(command.max_renewals)
+
+
+def _check_renewals(max_renewals: int) -> Refusal | None:
+    if max_renewals > RENEWALS_MAXIMUM:
+        return over_limit("max_renewals", RENEWALS_MAXIMUM, f"must be at most {RENEWALS_MAXIMUM}")
+    return None
+
+
+def _check_scope(scope: Scope) -> Refusal | None:
+    """Refuse a scope that names too much, nothing that can be a name, or everything and something."""
+    count = 0
+    for part in PARTS:
+        names: tuple[str, ...] = getattr(scope, part)
+        count += len(names)
+        if count > SCOPE_NAMES:
+            return over_limit("scope", SCOPE_NAMES, f"must name at most {SCOPE_NAMES} things")
+        for name in names:
+            refusal = check_text(part, name, RESOURCE_BYTES)
+            if refusal is not None:
+                return refusal
+            if part == "namespaces" and climbs(name):
+                return invalid(part, f"must not have a '..' component, as {name!r} has")
+    if scope.unlimited and count:
+        return invalid("scope", "must either be unlimited or name what it allows")
+    return None
+
+
+def _check_budget(budget: Budget) -> Refusal | None:
+    for name in DIMENSIONS:
+        limit: int | None = getattr(budget, name)
+        if limit is None:
+            continue
+        if limit < 1:
+            detail = f"must grant at least 1 of {name}: a budget is exhausted when any part of it is 0"
+            return invalid("budget", detail)
+        if limit > AMOUNT_MAXIMUM:
+            return over_limit("budget", AMOUNT_MAXIMUM, f"must grant at most {AMOUNT_MAXIMUM} of {name}")
+    return None
+
+
+def _check_amounts(amounts: Amounts) -> Refusal | None:
+    for name in DIMENSIONS:
+        amount: int = getattr(amounts, name)
+        if amount < 0:
+            return invalid("amounts", f"must not be negative, as {name} is")
+        if amount > AMOUNT_MAXIMUM:
+            return over_limit("amounts", AMOUNT_MAXIMUM, f"must be at most {AMOUNT_MAXIMUM} of {name}")
+    return invalid("amounts", "must not all be 0") if amounts == Amounts() else None
 
 
 def _check_renew(command: Renew) -> Refusal | None:

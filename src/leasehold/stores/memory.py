@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery
@@ -19,7 +20,7 @@ from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import Event, Remembered
 from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import Keys, Records
+from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
 
 
 class MemoryStore:
@@ -224,7 +225,18 @@ class MemorySnapshot:
             holders={key: self._count(tenant=key[0], holder=key[1]) for key in keys.holders},
             tenants={tenant: self._count(tenant=tenant, holder=None) for tenant in keys.tenants},
             eras={number: tables.eras[number] for number in keys.eras if number in tables.eras},
+            children={parent: self._children(parent) for parent in keys.children},
         )
+
+    def _children(self, parent_id: str) -> list[Lease]:
+        """Return unended children of a lease, by looking at all that stands."""
+        children = (lease for lease in self._standing() if parent_of(lease) == parent_id)
+        return list(islice(children, CHILDREN_PAGE))
+
+    def _standing(self) -> Iterator[Lease]:
+        for here in self._tables.standing.values():
+            for lease_id in here:
+                yield self._tables.leases[lease_id]
 
     def _count(self, tenant: str, holder: str | None) -> int:
         return sum(
@@ -264,15 +276,23 @@ class MemoryTransaction(MemorySnapshot):
         return self._tables.revision
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
-        """Return standing leases that time may have ended, the longest overdue first, then the oldest."""
+        """Return standing leases that time may have ended, the longest overdue first, then the oldest.
+
+        Behind them come the children that an ended lease has left.
+        """
         overdue = [
-            (lease.expires_tick.era, lease.expires_tick.value, lease.token, lease_id)
-            for here in self._tables.standing.values()
-            for lease_id in here
-            if (lease := self._tables.leases[lease_id]).expires_tick is not None
+            (lease.expires_tick.era, lease.expires_tick.value, lease.token, lease.lease_id)
+            for lease in self._standing()
+            if lease.expires_tick is not None
             and (lease.expires_tick.era, lease.expires_tick.value) <= (now.era, now.value)
         ]
-        return [lease_id for *_, lease_id in sorted(overdue)[:limit]]
+        found = dict.fromkeys(lease_id for *_, lease_id in sorted(overdue))
+        found |= dict.fromkeys(lease.lease_id for lease in self._standing() if self._is_orphan(lease))
+        return list(found)[:limit]
+
+    def _is_orphan(self, lease: Lease) -> bool:
+        parent = self._tables.leases.get(parent_of(lease) or "")
+        return parent is not None and parent.delegation is not None and parent.delegation.orphaned
 
 
 def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:
@@ -284,6 +304,11 @@ def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:
         and (not query.states or lease.state in query.states)
         and (query.after is None or lease.lease_id > query.after)
     )
+
+
+def parent_of(lease: Lease) -> str | None:
+    """Return the lease that one was derived from, if it was."""
+    return None if lease.delegation is None else lease.delegation.parent
 
 
 def entry_matches(entry: Entry, query: EntryQuery) -> bool:

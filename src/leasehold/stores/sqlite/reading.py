@@ -15,7 +15,7 @@ from leasehold.kernel.authority import Authority, ClockReading
 from leasehold.kernel.chain import Entry, entry_of
 from leasehold.kernel.events import decode_event
 from leasehold.kernel.lease import Lease
-from leasehold.kernel.view import Keys, Records
+from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
     LAST_EVENT_COLUMNS,
@@ -40,10 +40,16 @@ _STANDING = (
     "WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'shared'"
 )
 # In order of position, because that is how the index keeps equal requests; sorting would cost more.
-_REQUEST = "SELECT body FROM events WHERE request = ? AND type IN ('lease.issued', 'lease.renewed')"
+_REQUEST = (
+    "SELECT body FROM events WHERE request = ? AND type IN ('lease.issued', 'lease.renewed', 'lease.spent')"
+)
 _COUNT_OF_HOLDER = "SELECT count(*) FROM leases WHERE tenant = ? AND holder = ? AND status = 'active'"
 # Walks all standing leases of the tenant; asked only where a quota is set.
 _COUNT_OF_TENANT = "SELECT count(*) FROM leases WHERE tenant = ? AND status = 'active'"
+_CHILDREN = (
+    f"SELECT {LEASE_COLUMNS} FROM leases "
+    "WHERE parent = ? AND status = 'active' AND parent IS NOT NULL LIMIT ?"
+)
 _ERA = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras WHERE number = ?"
 
 _FEW = 4
@@ -93,6 +99,9 @@ class SqliteSnapshot:
             row = execute(_ERA, (number,)).fetchone()
             if row is not None:
                 records.eras[number] = era_of(row)
+        for parent in keys.children:
+            children = execute(_CHILDREN, (parent, CHILDREN_PAGE))
+            records.children[parent] = [lease_of(row) for row in children]
         return records
 
     def _leases_by_id(self, lease_ids: set[str]) -> list[Lease]:

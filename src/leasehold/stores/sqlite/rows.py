@@ -12,6 +12,7 @@ import msgspec
 from leasehold.engine.port import Head
 from leasehold.kernel.authority import Authority, Era
 from leasehold.kernel.chain import Entry
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.tick import Tick
 
@@ -49,14 +50,20 @@ _EXTENDED = (
 _ENDED = ("status", "terminated_at_ns", "release_reason", "ended_by", "end_reason", "end_request")
 """What an end changes."""
 
-LEASE_COLUMNS = ", ".join((*_FIXED, *_EXTENDED, *_ENDED))
+_DELEGATION = "delegation"
+"""What only leases with scope, budget or parent have. Statements about plain leases leave it alone."""
+
+_PLAIN_COLUMNS = ", ".join((*_FIXED, *_EXTENDED, *_ENDED))
+LEASE_COLUMNS = f"{_PLAIN_COLUMNS}, {_DELEGATION}"
 INSERT_LEASE = (
-    f"INSERT INTO leases ({LEASE_COLUMNS}) VALUES ({', '.join('?' * len((*_FIXED, *_EXTENDED, *_ENDED)))})"
+    f"INSERT INTO leases ({_PLAIN_COLUMNS}) VALUES ({', '.join('?' * len((*_FIXED, *_EXTENDED, *_ENDED)))})"
 )
 EXTEND_LEASE = f"UPDATE leases SET {', '.join(f'{name} = ?' for name in _EXTENDED)} WHERE lease_id = ?"
 END_LEASE = (
     f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED))} WHERE lease_id = ?"
 )
+SET_DELEGATION = f"UPDATE leases SET parent = ?, {_DELEGATION} = ? WHERE lease_id = ?"
+"""Completes a lease that is not plain, in the same transaction."""
 
 AUTHORITY_COLUMNS = "epoch, era, era_first_tick, boot_id, identity, rate"
 LAST_EVENT_COLUMNS = "counter, tick, at_ns, position, hash"
@@ -73,7 +80,7 @@ def lease_of(row: Row) -> Lease:
     (lease_id, tenant, resource, holder, mode, token, issued_at_ns, max_renewals, adopted_from,
      bound_to_boot, signature, metadata, config_version, zone_version,
      ttl_ns, issued, expires, era, rate, expires_at_ns, renewal_count, last_renewed_at_ns, version,
-     status, terminated_at_ns, release_reason, ended_by, end_reason, end_request) = row
+     status, terminated_at_ns, release_reason, ended_by, end_reason, end_request, delegation) = row
     # fmt: on
     return Lease(
         lease_id=lease_id,
@@ -103,6 +110,7 @@ def lease_of(row: Row) -> Lease:
         ended_by=ended_by,
         end_reason=end_reason,
         end_request=end_request,
+        delegation=None if delegation is None else msgspec.json.decode(delegation, type=Delegation),
     )
 
 
@@ -135,6 +143,14 @@ def extension_of(lease: Lease) -> Row:
 def ending_of(lease: Lease) -> Row:
     """Spell what an end (and any renewal before it) changed as the values of END_LEASE."""
     return (*_extended(lease), *_ended(lease), lease.lease_id)
+
+
+def delegation_of(lease: Lease) -> Row:
+    """Spell scope, budget and descent as the values of SET_DELEGATION."""
+    account = lease.delegation
+    if account is None:
+        return (None, None, lease.lease_id)
+    return (account.parent, msgspec.json.encode(account).decode(), lease.lease_id)
 
 
 def _extended(lease: Lease) -> Row:

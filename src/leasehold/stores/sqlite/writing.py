@@ -9,8 +9,10 @@ from leasehold.stores.sqlite.rows import (
     EVENT_COLUMNS,
     EXTEND_LEASE,
     INSERT_LEASE,
+    SET_DELEGATION,
     Row,
     authority_columns,
+    delegation_of,
     ending_of,
     era_columns,
     event_columns,
@@ -29,6 +31,14 @@ _LAPSED = (
     "ORDER BY tick_era, expires_tick LIMIT ?"
 )
 
+# Driven by the few leases that have left children; each leads to its children through their index.
+_ORPHANS = (
+    "SELECT child.lease_id FROM leases AS parent "
+    "CROSS JOIN leases AS child ON child.parent = parent.lease_id "
+    "WHERE parent.delegation IS NOT NULL AND parent.delegation ->> '$.orphaned' "
+    "AND child.status = 'active' AND child.parent IS NOT NULL LIMIT ?"
+)
+
 
 class SqliteTransaction(SqliteSnapshot):
     """The only writer of the file while it lasts; the connection holds SQLite's write lock."""
@@ -39,9 +49,16 @@ class SqliteTransaction(SqliteSnapshot):
         return (self._connection, self._connection.data_version())
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
-        """Return standing leases that time may have ended, the longest overdue first."""
-        rows = self._connection.execute(_LAPSED, (now.era, now.value, limit))
-        return [row[0] for row in rows]
+        """Return standing leases that time may have ended, the longest overdue first.
+
+        Behind them come the children that an ended lease has left.
+        """
+        found = dict.fromkeys(
+            row[0] for row in self._connection.execute(_LAPSED, (now.era, now.value, limit))
+        )
+        if len(found) < limit:
+            found |= dict.fromkeys(row[0] for row in self._connection.execute(_ORPHANS, (limit,)))
+        return list(found)[:limit]
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
@@ -59,6 +76,9 @@ class SqliteTransaction(SqliteSnapshot):
             self._write(EXTEND_LEASE, extensions)
         if batch.created:
             self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
+        delegating = [lease for lease in (*batch.changed, *batch.created) if lease.delegation is not None]
+        if delegating:
+            self._write(SET_DELEGATION, [delegation_of(lease) for lease in delegating])
         counter = batch.authority.counter
         self._write(_APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
         if batch.ended_eras:

@@ -24,6 +24,7 @@ from leasehold.testing.conformance.committing import Committing
 from leasehold.testing.conformance.history import History
 from leasehold.testing.conformance.indexes import Indexes
 from leasehold.testing.conformance.keeping import Keeping
+from leasehold.testing.conformance.lines import Lines
 from leasehold.testing.conformance.listing import Listing
 from leasehold.testing.conformance.persisting import Persisting
 from leasehold.testing.conformance.sharing import Sharing
@@ -31,7 +32,7 @@ from leasehold.testing.conformance.sharing import Sharing
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
 
 
-class StoreConformance(Committing, Keeping, Indexes, Listing, History, Sharing):
+class StoreConformance(Committing, Keeping, Indexes, Lines, Listing, History, Sharing):
     """Everything that the port promises of any store."""
 
 

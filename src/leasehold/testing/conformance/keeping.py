@@ -4,7 +4,10 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
+from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import (
@@ -38,6 +41,14 @@ FULL = lease(
     metadata={"ключ": ["☕", None, True, 1.5, {"deep": -(2**53)}], "": 'quote " and \\ and \u2028'},
     config_version="sha256:00",
     zone_version="zone-7",
+    delegation=Delegation(
+        scope=Scope(work_ids=("job ☕",), tools=("a'b",), namespaces=("/srv",)),
+        budget=Budget(episodes=1, tool_calls=2, tokens=3, duration_ms=2**53 - 1),
+        ancestors=("lease-0", "lease ☕"),
+        ttl_ns=7,
+        spent=Amounts(episodes=1),
+        delegated=Amounts(tokens=2),
+    ),
 )
 """A lease in which no field has its default."""
 

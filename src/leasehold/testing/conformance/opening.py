@@ -58,6 +58,7 @@ def read(
     holders: Iterable[HolderKey] = (),
     tenants: Iterable[str] = (),
     eras: Iterable[int] = (),
+    children: Iterable[str] = (),
 ) -> Records:
     """Read records from a snapshot of their own."""
     keys = Keys(
@@ -67,6 +68,7 @@ def read(
         holders=set(holders),
         tenants=set(tenants),
         eras=set(eras),
+        children=set(children),
     )
     with store.snapshot() as snapshot:
         return snapshot.read(keys)

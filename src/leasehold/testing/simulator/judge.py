@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from leasehold.engine.batch import Outcome
 from leasehold.errors import StoreError
-from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
+from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Spent, Swept
 from leasehold.kernel.commands import Acquire, Command, Release, Renew
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
@@ -75,6 +75,8 @@ class Judge:
                 for lease in outcome.leases:
                     self._require(self._ended_here(lease.lease_id), "{} was swept and stands", lease.lease_id)
                     self._stage.tally.note("swept")
+            case Spent():
+                pass
 
     def _require(self, condition: bool, template: str, *facts: object) -> None:
         if not condition:
@@ -220,5 +222,5 @@ def _is_justified(command: Command, refusal: Refusal, lease: TrueLease | None) -
             return isinstance(command, Acquire) and command.ttl_ns == 0
         case RefusalCode.LEASE_NOT_FOUND:
             return True
-        case RefusalCode.UNKNOWN_TIME:
+        case _:
             return False

@@ -9,12 +9,15 @@ from leasehold.kernel.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.events import (
     EpochRaised,
     Event,
+    LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
     LeaseRearmed,
+    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
+    LeaseSpent,
     StoreOpened,
 )
 from leasehold.kernel.tick import Tick
@@ -105,6 +108,8 @@ class Truth:
                 return self._rearm(event)
             case LeaseReleased() | LeaseRevoked() | LeaseExpired():
                 return self._end(event, position)
+            case LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
+                return None
 
     def _raise_epoch(self, event: EpochRaised) -> str | None:
         """Carry what leases had left when the registrar last looked into the new era, if one begins."""

@@ -15,12 +15,15 @@ from leasehold.kernel.events import (
     REGISTRAR,
     EpochRaised,
     Event,
+    LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
     LeaseRearmed,
+    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
+    LeaseSpent,
     StoreOpened,
 )
 from leasehold.kernel.evolve import IllegalTransition
@@ -209,5 +212,5 @@ def _note(note: Callable[[str], None], batch: Batch) -> None:
                 note("rearmed")
             case EpochRaised():
                 note(f"epoch raised: {event.reason}")
-            case StoreOpened():
+            case StoreOpened() | LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
                 pass

@@ -1,0 +1,136 @@
+"""What the end of a lease means for those above and below it.
+
+Below: its children end with it, and theirs, as far as they fit into one commit. If some do not, the end says
+so (`orphaned`), and sweeping goes on with them; they are dead all the same.
+
+Above: what it did not use comes back to its parent, or to the nearest lease above it that stands.
+"""
+
+from msgspec.structs import replace
+
+from leasehold.kernel import aging
+from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewed, Spent, Swept
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.events import EndEvent, LeaseEvent, LeaseReclaimed
+from leasehold.kernel.evolve import evolve
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.lineage import cause_of, fallen
+from leasehold.kernel.tick import Now
+from leasehold.kernel.view import View
+
+_SpeaksOfLeases = Granted | Spent | Ended | Released | Swept
+
+DESCENDANTS_PER_COMMAND = 100
+"""How many leases end in one commit because a lease above them did."""
+
+
+def settle(decided: Decision, view: View, now: Now) -> Decision:
+    """Return a decision together with what the ends in it bring about above and below."""
+    ends = {event.lease_id for event in decided.events if isinstance(event, EndEvent)}
+    answer = decided.answer
+    if not ends or isinstance(answer, Renewed):  # A renewal ends nothing.
+        return decided
+    settling = _Settling(view, now, ends)
+    for event in decided.events:
+        settling.take(event)
+    return Decision(
+        events=settling.events,
+        leases=list(settling.leases.values()),
+        answer=_as_settled(answer, settling.leases),
+    )
+
+
+class _Settling:
+    """The events so far, and how the leases they are about stand after them."""
+
+    def __init__(self, view: View, now: Now, ends: set[str]) -> None:
+        self.events: list[LeaseEvent] = []
+        self.leases: dict[str, Lease] = {}
+        self._view = view
+        self._now = now
+        self._ends = ends
+        """Leases that end by an event of their own in this decision."""
+        self._left = DESCENDANTS_PER_COMMAND
+
+    def take(self, event: LeaseEvent) -> None:
+        lease = self._lease(event.lease_id) if isinstance(event, EndEvent) else None
+        if lease is None or lease.delegation is None or not isinstance(event, EndEvent):
+            self._record(event)
+        else:
+            self._end(lease, event)
+
+    def _end(self, lease: Lease, event: EndEvent) -> None:
+        children, whole = self._children(lease)
+        heirs = children[: self._left]
+        self._left -= len(heirs)
+        if not whole or len(heirs) < len(children):
+            event = replace(event, orphaned=True)
+        self._record(event)
+        self._reclaim(lease)
+        for child in heirs:
+            self._fall_with(self.leases[lease.lease_id], child)
+
+    def _children(self, lease: Lease) -> tuple[list[Lease], bool]:
+        children, whole = self._view.children_of(lease.lease_id)
+        return [child for child in children if child.lease_id not in self._ends], whole
+
+    def _fall_with(self, parent: Lease, child: Lease) -> None:
+        """End a child; as expired if its own time was over, because that came first."""
+        events, child_now = aging.age(child, self._now, self._view.authority, self._view.eras_for(child))
+        self._ends.add(child.lease_id)
+        for event in events if child_now.is_terminal else [fallen(child, cause_of(parent), self._now)]:
+            self.take(event)
+
+    def _reclaim(self, ended: Lease) -> None:
+        account = ended.delegation
+        if account is None or not account.ancestors:
+            return
+        above = self._view.ancestors_of(ended)
+        for ancestor_id in reversed(account.ancestors):
+            ancestor = self.leases.get(ancestor_id) or above[ancestor_id]
+            if ancestor is not None and not ancestor.is_terminal:
+                self._record(
+                    LeaseReclaimed(
+                        tick=self._now.tick,
+                        at_ns=self._now.wall_ns,
+                        actor=ancestor.holder,
+                        tenant=ancestor.tenant,
+                        lease_id=ancestor.lease_id,
+                        resource=ancestor.resource,
+                        holder=ancestor.holder,
+                        token=ancestor.token,
+                        child_id=ended.lease_id,
+                        granted=account.budget.counted(),
+                        spent=account.spent,
+                        delegated=account.delegated,
+                    )
+                )
+                return
+
+    def _lease(self, lease_id: str) -> Lease | None:
+        return self.leases.get(lease_id) or self._view.lease(lease_id)
+
+    def _record(self, event: LeaseEvent) -> None:
+        self.events.append(event)
+        for lease_id in event.lease_ids:
+            self.leases[lease_id] = evolve(self._lease(lease_id), event)
+
+
+def _as_settled(answer: _SpeaksOfLeases, leases: dict[str, Lease]) -> Answer:
+    """Return an answer that speaks of the leases as they stand after everything."""
+
+    def settled(lease: Lease) -> Lease:
+        return leases.get(lease.lease_id, lease)
+
+    match answer:
+        case Ended() | Granted() | Spent():
+            return replace(answer, lease=settled(answer.lease))
+        case Released():
+            return Released(
+                outcomes=tuple(
+                    replace(one, lease=settled(one.lease)) if isinstance(one, Ended) else one
+                    for one in answer.outcomes
+                )
+            )
+        case _:
+            return Swept(leases=tuple(settled(lease) for lease in answer.leases))
