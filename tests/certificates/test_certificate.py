@@ -1,11 +1,14 @@
 import subprocess
 import sys
+from typing import Any
 
 import jwt
 import pytest
+from jwt.algorithms import NoneAlgorithm
 
 from leasehold.certificates.errors import CertificateMalformed
 from leasehold.certificates.keys import TrustedKeys
+from leasehold.certificates.signing import read_signed
 from leasehold.certificates.verifying import read_certificate
 from leasehold.engine.signing import key_id_of
 from leasehold.errors import InvalidInput
@@ -67,6 +70,21 @@ def test_its_times_are_exact_to_the_microsecond_and_never_later_than_the_truth()
 
 def test_the_same_statement_gives_the_same_text() -> None:
     assert a_certificate() == a_certificate()
+
+
+def test_a_certificate_is_written_just_as_the_library_writes_one() -> None:
+    class Ed25519(NoneAlgorithm):
+        def prepare_key(self, key: Any) -> Any:
+            return key
+
+        def sign(self, msg: bytes, key: Any) -> bytes:
+            return KEY.sign(msg)
+
+    library = jwt.PyJWS(algorithms=[])
+    library.register_algorithm("EdDSA", Ed25519())
+    text = a_certificate()
+    body = read_signed(text).body
+    assert text == library.encode(body, "", "EdDSA", {"kid": KEY.key_id, "typ": "lease+jwt"})
 
 
 def test_any_library_for_jws_can_read_one() -> None:

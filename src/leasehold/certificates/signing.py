@@ -1,14 +1,14 @@
 """Certificates as signed text: JWS in its compact form, with EdDSA and nothing else.
 
-PyJWT does the format, libsodium the signatures. The PyJWT instance here knows one algorithm: none, a shared
-secret or another curve can not be talked into it. Its import takes tens of milliseconds, so it waits until
-the first certificate.
+libsodium does the signatures. What comes from outside is read by PyJWT, whose instance here knows one
+algorithm: none, a shared secret or another curve can not be talked into it. Its import takes tens of
+milliseconds, so it waits until the first check.
 """
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from leasehold.certificates.errors import CertificateAlgorithm, CertificateForged, CertificateMalformed
@@ -34,7 +34,15 @@ class Signed(NamedTuple):
 
 def sign(body: bytes, key: SigningKey) -> str:
     """Return the certificate that says `body`."""
-    return _jws().encode(body, key, ALGORITHM, {"kid": key.key_id, "typ": TYPE})
+    signing_input = f"{_header_for(key.key_id)}.{encoded(body)}"
+    return f"{signing_input}.{encoded(key.sign(signing_input.encode()))}"
+
+
+@lru_cache(maxsize=16)
+def _header_for(key_id: str) -> str:
+    """Return the header, which is the same for all certificates of a key."""
+    members = {"alg": ALGORITHM, "kid": key_id, "typ": TYPE}
+    return encoded(json.dumps(members, separators=(",", ":")).encode())
 
 
 def open_signed(text: str, public_key_of: Callable[[str], bytes]) -> Signed:
@@ -138,8 +146,8 @@ def _jws() -> "PyJWS":
         def prepare_key(self, key: Any) -> Any:
             return key
 
-        def sign(self, msg: bytes, key: SigningKey) -> bytes:
-            return key.sign(msg)
+        def sign(self, msg: bytes, key: Any) -> bytes:
+            raise TypeError("certificates are written by leasehold.certificates.signing")
 
         def verify(self, msg: bytes, key: bytes, sig: bytes) -> bool:
             return is_signed(key, msg, sig)
