@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -15,6 +17,46 @@ _Result = TypeVar("_Result")
 _Arrival = tuple["asyncio.Future[Outcome]", Outcome]
 
 
+class _Patience:
+    """How long the calls of one event loop wait: one timer for all, because a timer each costs more."""
+
+    def __init__(self, registrar: Registrar) -> None:
+        self._registrar = registrar
+        self._waiting: deque[tuple[float, Call, asyncio.Future[Outcome]]] = deque()
+        """In the order of their deadlines; some have their outcome already."""
+        self._armed = False
+
+    def begin(self, loop: asyncio.AbstractEventLoop, call: Call, future: "asyncio.Future[Outcome]") -> None:
+        """See to it that a call does not wait for ever."""
+        waiting = self._waiting
+        while waiting and waiting[0][2].done():
+            waiting.popleft()
+        waiting.append((loop.time() + self._registrar.timeout, call, future))
+        if not self._armed:
+            self._arm(loop)
+
+    def _arm(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._armed = True
+        loop.call_at(self._waiting[0][0], self._look)
+
+    def _look(self) -> None:
+        self._armed = False
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        while self._waiting and (self._waiting[0][2].done() or self._waiting[0][0] <= now):
+            _, call, future = self._waiting.popleft()
+            if not future.done():
+                self._withdraw(call, future)
+        if self._waiting:
+            self._arm(loop)
+
+    def _withdraw(self, call: Call, future: "asyncio.Future[Outcome]") -> None:
+        """Stop waiting for another process to finish writing, unless the command is under way."""
+        busy = self._registrar.withdraw(call)
+        if busy is not None:
+            future.set_result(busy)
+
+
 class AwaitableCalls:
     """Waits by suspending the calling task. Outcomes of one batch wake the event loop once."""
 
@@ -23,6 +65,9 @@ class AwaitableCalls:
         self._lock = threading.Lock()
         self._arrived: dict[asyncio.AbstractEventLoop, list[_Arrival]] = {}
         """By event loop: a client may outlive the loop it was first used in."""
+        self._patience: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Patience] = (
+            weakref.WeakKeyDictionary()
+        )
 
     @staticmethod
     def caller() -> object:
@@ -40,17 +85,11 @@ class AwaitableCalls:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
         call = self._registrar.submit(command, lambda outcome: self._arrive(loop, future, outcome))
-        out_of_patience = loop.call_later(self._registrar.timeout, self._withdraw, call, future)
-        try:
-            return await future
-        finally:
-            out_of_patience.cancel()
-
-    def _withdraw(self, call: Call, future: "asyncio.Future[Outcome]") -> None:
-        """Stop waiting for another process to finish writing, unless the command is under way."""
-        busy = self._registrar.withdraw(call)
-        if busy is not None and not future.done():
-            future.set_result(busy)
+        patience = self._patience.get(loop)
+        if patience is None:
+            patience = self._patience[loop] = _Patience(self._registrar)
+        patience.begin(loop, call, future)
+        return await future
 
     def _arrive(
         self, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Outcome]", outcome: Outcome

@@ -204,10 +204,10 @@ class AsyncClient(AsyncHolding):
         """
         wanted = list(leases)
         ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
+        lease_ids = [lease_id_of(lease) for lease in wanted]
         results: dict[int, LeaseStatus | LeaseholdError] = {}
         places: dict[str, list[int]] = {}
         for place, lease in enumerate(wanted):
-            lease_id_of(lease)
             elsewhere = None if isinstance(lease, str) else lease.belongs_elsewhere()
             if elsewhere is not None:
                 results[place] = elsewhere
@@ -217,8 +217,8 @@ class AsyncClient(AsyncHolding):
         for name, theirs in places.items():
             for start in range(0, len(theirs), BATCH_LEASES):
                 batch = theirs[start : start + BATCH_LEASES]
-                lease_ids = tuple(lease_id_of(wanted[place]) for place in batch)
-                results |= zip(batch, await self._renew_batch(lease_ids, ttl_ns, name), strict=True)
+                named = tuple([lease_ids[place] for place in batch])
+                results |= zip(batch, await self._renew_batch(named, ttl_ns, name), strict=True)
         return [results[place] for place in range(len(wanted))]
 
     async def _renew_batch(

@@ -202,10 +202,10 @@ class Client(Holding):
         """
         wanted = list(leases)
         ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
+        lease_ids = [lease_id_of(lease) for lease in wanted]
         results: dict[int, LeaseStatus | LeaseholdError] = {}
         places: dict[str, list[int]] = {}
         for place, lease in enumerate(wanted):
-            lease_id_of(lease)
             elsewhere = None if isinstance(lease, str) else lease.belongs_elsewhere()
             if elsewhere is not None:
                 results[place] = elsewhere
@@ -215,8 +215,8 @@ class Client(Holding):
         for name, theirs in places.items():
             for start in range(0, len(theirs), BATCH_LEASES):
                 batch = theirs[start : start + BATCH_LEASES]
-                lease_ids = tuple(lease_id_of(wanted[place]) for place in batch)
-                results |= zip(batch, self._renew_batch(lease_ids, ttl_ns, name), strict=True)
+                named = tuple([lease_ids[place] for place in batch])
+                results |= zip(batch, self._renew_batch(named, ttl_ns, name), strict=True)
         return [results[place] for place in range(len(wanted))]
 
     def _renew_batch(

@@ -59,6 +59,8 @@ class Kept:
         """False once it must not, or cannot, be renewed any more: then it stands until its window closes."""
         self.planned_ns = 0
         """When the keeper looks at this lease next; a plan for any other time is out of date."""
+        self.due_ns = 0
+        """When it is to be renewed; the keeper may look at it earlier, and then leaves it alone."""
         self.in_flight = False
         self.dropped = False
         self._clock = clock
@@ -136,13 +138,15 @@ class Keeper:
     def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
         """Take in a renewal, whoever asked for it."""
         with self._lock:
-            kept.in_flight = False
+            was_in_flight, kept.in_flight = kept.in_flight, False
             if kept.loss is not None or kept.dropped:
                 return
             if lease.version >= kept.lease.version:  # An answer may be overtaken by a later one.
                 kept.lease = lease
             kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
-            self._plan_renewal(kept, self._clock.tick_ns())
+            kept.due_ns = self._next_renewal_ns(kept, self._clock.tick_ns())
+            if was_in_flight or kept.due_ns < kept.planned_ns:
+                self._plan(kept, kept.due_ns)
 
     def lose(self, kept: Kept, loss: LeaseholdError) -> None:
         """Report a lease as lost, once."""
@@ -169,15 +173,16 @@ class Keeper:
         while self._fresh:
             kept = self._fresh.popleft()
             if not kept.dropped:
-                self._plan_renewal(kept, kept.deadline_ns - kept.lease.ttl_ns)
+                self._plan(kept, self._next_renewal_ns(kept, kept.deadline_ns - kept.lease.ttl_ns))
 
-    def _plan_renewal(self, kept: Kept, from_ns: int) -> None:
-        """Plan the next renewal a third of a TTL after the last one, not after the grant."""
+    def _next_renewal_ns(self, kept: Kept, from_ns: int) -> int:
+        """Return a time about a third of a TTL after the last renewal (not after the grant)."""
         early = 1 - _JITTER * self._random.random()
-        self._plan(kept, from_ns + int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * early))
+        return from_ns + int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * early)
 
     def _plan(self, kept: Kept, when_ns: int) -> None:
         """Look at a lease again at some time, and at the latest when its window closes."""
+        kept.due_ns = when_ns
         kept.planned_ns = min(when_ns, kept.deadline_ns) if kept.is_renewable else kept.deadline_ns
         heapq.heappush(self._plans, (kept.planned_ns, next(self._order), kept))
         if len(self._plans) > self._plans_maximum:
@@ -241,7 +246,9 @@ class Keeper:
                 continue
             if now_ns >= kept.deadline_ns:
                 overdue.append(kept)
-            elif kept.is_renewable:
+            elif not kept.is_renewable or kept.due_ns > now_ns + _soon_ns(kept):
+                self._plan(kept, kept.due_ns)
+            else:
                 kept.in_flight = True
                 self._plan(kept, now_ns)
                 due[(kept.lease.tenant, kept.lease.holder)].append(kept)

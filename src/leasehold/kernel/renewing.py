@@ -50,12 +50,16 @@ def renew(command: Renew, view: View, now: Now) -> Decision:
         if isinstance(one, Refusal):
             outcomes[lease_id] = one
             continue
-        lease = one.lease
-        if renewed is not None and one.expires_value is not None:
+        lease, expires_value = one.lease, one.expires_value
+        if renewed is not None and expires_value is not None:
             lease = evolve(lease, renewed)
-        if lease is not view.lease(lease_id):
             leases.append(lease)
-        outcomes[lease_id] = Renewal(lease=lease, expires_in_ns=lease.ticks_remaining(now.tick))
+            expires_in_ns = expires_value - now.tick.value
+        else:
+            if one.aged:
+                leases.append(lease)
+            expires_in_ns = lease.ticks_remaining(now.tick)
+        outcomes[lease_id] = Renewal(lease=lease, expires_in_ns=expires_in_ns)
     answer = Renewed(outcomes=tuple([outcomes[lease_id] for lease_id in command.lease_ids]))
     return Decision(events=events, leases=leases, answer=answer)
 
