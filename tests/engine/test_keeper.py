@@ -457,7 +457,7 @@ def test_the_thread_renews_by_itself(threaded: Threaded) -> None:
 
 def test_the_thread_wakes_for_a_lease_that_is_due_before_all_others(threaded: Threaded) -> None:
     threaded.hold("slow", 3_600, lambda error: None)
-    threaded.hold("quick", 0.3, lambda error: None)
+    threaded.hold("quick", 1.5, lambda error: None)
 
     threaded.wait_for_renewals(2)
 
