@@ -12,7 +12,10 @@ from leasehold.certificates.signing import read_signed
 from leasehold.certificates.verifying import read_certificate
 from leasehold.engine.signing import key_id_of
 from leasehold.errors import InvalidInput
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Mode
+from leasehold.kernel.limits import RESOURCE_BYTES, SCOPE_NAMES
+from leasehold.kernel.scope import Scope
 from tests.certificates.statements import (
     ISSUER,
     KEY,
@@ -60,6 +63,27 @@ def test_a_certificate_is_compact_and_fits_into_a_header_line() -> None:
     text = a_certificate(resource="x" * 512, holder="h" * 128, lease_id="l" * 128, tenant="t" * 128)
     assert text.isascii()
     assert len(text) < 2_500
+
+
+def test_a_lease_with_a_scope_states_it_and_one_without_states_none() -> None:
+    scope = Scope(work_ids=("w-1",), tools=("search",), namespaces=("data/raw",))
+    text = a_certificate(delegation=Delegation(scope=scope))
+    assert claims_of(text)["scope"] == {
+        "work_ids": ["w-1"],
+        "tools": ["search"],
+        "namespaces": ["data/raw"],
+    }
+    assert verify(text).scope == scope
+    assert verify(a_certificate(delegation=Delegation())).scope == Scope(), "an empty scope allows nothing"
+    assert verify(a_certificate()).scope is None
+
+
+def test_the_widest_scope_and_the_longest_names_fit() -> None:
+    names = tuple(f"{number:03}" + '"' * (RESOURCE_BYTES - 3) for number in range(SCOPE_NAMES))
+    scope = Scope(work_ids=names)
+    resource = '"' * RESOURCE_BYTES
+    text = a_certificate(delegation=Delegation(scope=scope), resource=resource)
+    assert verify(text, resource=resource).scope == scope
 
 
 def test_its_times_are_exact_to_the_microsecond_and_never_later_than_the_truth() -> None:

@@ -1,6 +1,8 @@
 import json
 
 from leasehold.engine.signing import SigningKey
+from leasehold.kernel.delegation import Delegation
+from leasehold.kernel.scope import Scope
 from tests.certificates.statements import a_certificate
 from tests.cli.shell import Shell
 
@@ -104,3 +106,15 @@ def test_wrong_usage_is_answered_with_what_is_missing(shell: Shell) -> None:
 def test_a_file_of_keys_that_is_not_there_is_said_so(shell: Shell) -> None:
     refused = shell.run("certificate", "verify", "x", "--resource", "door", "--keys", "none.json", code=1)
     assert "none.json" in refused.err
+
+
+def test_a_scope_is_shown_as_what_it_allows(shell: Shell) -> None:
+    for scope, shown in (
+        (Scope(unlimited=True), "everything"),
+        (Scope(), "nothing"),
+        (Scope(tools=("search",), namespaces=("data",)), "search, data"),
+    ):
+        text = a_certificate(delegation=Delegation(scope=scope))
+        assert f"scope     {shown}\n" in shell.run("certificate", "show", text).out
+        assert shell.json("certificate", "show", text)["scope"]["unlimited"] is scope.unlimited
+    assert shell.json("certificate", "show", a_certificate())["scope"] is None

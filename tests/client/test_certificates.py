@@ -6,6 +6,9 @@ import pytest
 
 import leasehold
 from leasehold.certificates.errors import CertificateExpired, CertificateKeyUnknown
+from leasehold.engine.registrar import Registrar
+from leasehold.kernel.commands import Acquire, Derive
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
@@ -140,3 +143,43 @@ async def test_after_a_reboot_a_lease_that_survived_is_certified_with_what_it_ha
     text = await leases.certificate(lease.lease_id)
     proven = checked(text, await leases.certificate_keys(), clock)
     assert proven.expires_at_ns == clock.wall_ns() + 40 * 10**9
+
+
+def registrar_of(client: Any) -> Registrar:
+    registrar: Registrar = getattr(client, "target", client)._registrar
+    return registrar
+
+
+async def test_a_child_is_certified_with_its_scope_until_any_lease_above_it_ends(
+    leases: Any, clock: FakeClock
+) -> None:
+    registrar = registrar_of(leases)
+    scope = Scope(tools=("search",))
+    registrar.call(
+        Acquire(
+            request_id="r-1",
+            lease_id="parent",
+            resource="work",
+            holder="ann",
+            ttl_ns=60 * 10**9,
+            scope=Scope(unlimited=True),
+        )
+    )
+    registrar.call(
+        Derive(
+            request_id="r-2",
+            parent_id="parent",
+            holder="ann",
+            lease_id="child",
+            resource="part",
+            child_holder="bob",
+            scope=scope,
+        )
+    )
+    keys = await leases.certificate_keys()
+    assert checked(await leases.certificate("child"), keys, clock, "part").scope == scope
+    assert checked(await leases.certificate("parent"), keys, clock, "work").scope == Scope(unlimited=True)
+
+    await leases.revoke("parent", reason="test")
+    with pytest.raises(leasehold.LeaseLost):
+        await leases.certificate("child")

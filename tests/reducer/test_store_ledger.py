@@ -10,7 +10,10 @@ from msgspec.structs import replace
 
 from leasehold.client.sync_client import Client
 from leasehold.engine.port import EntryQuery
+from leasehold.engine.registrar import Registrar
+from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.chain import Entry
+from leasehold.kernel.commands import Acquire, Derive, Release, Revoke, Spend
 from leasehold.kernel.events import (
     Event,
     LeaseExpired,
@@ -24,6 +27,7 @@ from leasehold.kernel.events import (
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.lease import ReleaseReason as KernelReason
 from leasehold.kernel.replay import replay
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
 from leasehold.reducer import (
     InvalidExpiration,
@@ -91,6 +95,37 @@ def live_a_little(leases: Client, clock: FakeClock) -> None:
     leases.acquire("rebooted", ttl=60, holder="bob")
     leases.renew(leases.inspect("survivor")[0].lease.lease_id, ttl=900)
     shared[1].release()
+    hand_on(leases._registrar)
+
+
+def hand_on(registrar: Registrar) -> None:
+    """Derive a lease, spend some of it, and let the line end."""
+    registrar.call(
+        Acquire(
+            request_id="r-1",
+            lease_id="parent",
+            resource="work",
+            holder="ann",
+            ttl_ns=60 * 10**9,
+            scope=Scope(unlimited=True),
+            budget=Budget(tool_calls=10),
+        )
+    )
+    for number in (1, 2):
+        registrar.call(
+            Derive(
+                request_id=f"r-2-{number}",
+                parent_id="parent",
+                holder="ann",
+                lease_id=f"child-{number}",
+                resource=f"part-{number}",
+                child_holder="bob",
+                budget=Budget(tool_calls=4),
+            )
+        )
+    registrar.call(Spend(request_id="r-3", lease_id="child-1", holder="bob", amounts=Amounts(tool_calls=3)))
+    registrar.call(Release(request_id="r-4", lease_ids=("child-1",), holder="bob"))
+    registrar.call(Revoke(request_id="r-5", lease_id="parent", operator="olga", reason="test"))
 
 
 def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Client, clock: FakeClock) -> None:
@@ -103,6 +138,9 @@ def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Clie
         "lease.expired",
         "lease.revoked",
         "lease.rearmed",
+        "lease.delegated",
+        "lease.spent",
+        "lease.reclaimed",
     }
 
     reducer = fold(entries)
@@ -111,7 +149,7 @@ def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Clie
     assert {lease_id: lease.record for lease_id, lease in reducer.state.leases.items()} == replayed.leases
     assert reducer.position == entries[-1].position
     counts = (reducer.state.released_count(), reducer.state.expired_count(), reducer.state.revoked_count())
-    assert counts == (2, 1, 2)
+    assert counts == (3, 1, 4)
     survivor = reducer.state.get_active_lease_for_work("survivor")
     assert survivor is not None
     assert survivor.ticks_remaining(Tick(value=clock.tick_ns(), era=2)) == 900 * 10**9

@@ -13,6 +13,7 @@ import msgspec
 
 from leasehold.certificates.signing import Signed, malformed, parse_json
 from leasehold.kernel.lease import Lease, Mode, Token
+from leasehold.kernel.scope import Scope
 
 _MICROSECOND_NS = 1_000
 
@@ -40,6 +41,8 @@ class Certificate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Wall time at which this was stated."""
     expires_at_ns: int
     """Wall time at which the lease expires unless it is renewed, as foreseen when this was stated."""
+    scope: Scope | None = None
+    """What the lease allows, if it was granted or derived with a scope or a budget."""
 
 
 _WallSeconds = Annotated[float, msgspec.Meta(ge=0, lt=10**11)]
@@ -61,6 +64,7 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: Annotated[int, msgspec.Meta(gt=0, lt=2**53)]
     position: Annotated[int, msgspec.Meta(gt=0)]
     granted: _WallSeconds
+    scope: Scope | None = None
 
 
 _encoder = msgspec.json.Encoder()
@@ -82,6 +86,7 @@ def body_of(lease: Lease, *, issuer: str, position: int, wall_ns: int, left_ns: 
             token=lease.token,
             position=position,
             granted=_seconds(lease.issued_at_ns),
+            scope=None if lease.delegation is None else lease.delegation.scope,
         )
     )
 
@@ -107,6 +112,7 @@ def certificate_of(signed: Signed) -> Certificate:
         granted_at_ns=_nanoseconds(claims.granted),
         issued_at_ns=_nanoseconds(claims.iat),
         expires_at_ns=_nanoseconds(claims.exp),
+        scope=claims.scope,
     )
 
 

@@ -21,7 +21,8 @@ ALGORITHM = "EdDSA"
 TYPE = "lease+jwt"
 """Names our kind of certificate, so that no other token of the same key is taken for one."""
 
-TEXT_BYTES = 64 * 1024
+TEXT_BYTES = 512 * 1024
+"""Room for the longest names and the widest scope that there can be."""
 _MEMBERS = {"alg", "kid", "typ"}
 
 

@@ -176,6 +176,7 @@ def _print(out: Output, stated: "Certificate", *, verified: bool) -> None:
         ("granted", local_time(stated.granted_at_ns)),
         ("stated", local_time(stated.issued_at_ns)),
         ("until", local_time(stated.expires_at_ns)),
+        ("scope", _scope_text(stated)),
         ("position", str(stated.position)),
         ("issuer", stated.issuer),
         ("key", stated.key_id),
@@ -183,7 +184,18 @@ def _print(out: Output, stated: "Certificate", *, verified: bool) -> None:
     out.facts(out.colour(title, "green" if verified else "yellow"), facts)
 
 
+def _scope_text(stated: "Certificate") -> str | None:
+    if stated.scope is None:
+        return None
+    if stated.scope.unlimited:
+        return "everything"
+    names = [*stated.scope.work_ids, *stated.scope.tools, *stated.scope.namespaces]
+    return ", ".join(names) or "nothing"
+
+
 def _shape(stated: "Certificate") -> dict[str, Any]:
+    from msgspec.structs import asdict
+
     from leasehold.cli.shapes import utc
 
     return {
@@ -200,4 +212,5 @@ def _shape(stated: "Certificate") -> dict[str, Any]:
         "granted_at": utc(stated.granted_at_ns),
         "issued_at": utc(stated.issued_at_ns),
         "expires_at": utc(stated.expires_at_ns),
+        "scope": None if stated.scope is None else asdict(stated.scope),
     }
