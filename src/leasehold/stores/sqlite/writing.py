@@ -84,11 +84,11 @@ class SqliteTransaction(SqliteSnapshot):
         if batch.ended_eras:
             self._write(_END_ERA, [era_columns(era) for era in batch.ended_eras])
         if batch.opens_epoch:
-            self._connection.execute(_SET_AUTHORITY, authority_columns(batch.authority))
-        self._connection.execute("COMMIT")
+            self._execute(_SET_AUTHORITY, authority_columns(batch.authority))
+        self._execute("COMMIT")
 
     def _write(self, sql: str, rows: list[Row]) -> None:
         if len(rows) == 1:
-            self._connection.execute(sql, rows[0])
+            self._execute(sql, rows[0])
         else:
             self._connection.executemany(sql, rows)
