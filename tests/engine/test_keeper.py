@@ -8,7 +8,7 @@ import pytest
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.committer import Call
-from leasehold.engine.keeper import Keeper, Kept
+from leasehold.engine.keeper import _NOT_ASLEEP_NS, Keeper, Kept
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
@@ -122,6 +122,20 @@ def test_the_next_renewal_counts_from_the_last_one_and_never_becomes_a_hot_loop(
         assert kept.lease.renewal_count == number
         holder.pass_time(THIRD * 0.75)
         assert holder.desk.sent == []
+
+
+def test_a_lease_that_its_holder_renewed_is_left_alone_until_a_third_after_that(holder: Holder) -> None:
+    kept = holder.hold()
+    holder.pass_time(THIRD * 0.6)
+    renew = Renew(lease_ids=(kept.lease.lease_id,), holder="ann", request_id="by hand")
+    (by_hand,) = expect(Renewed, holder.desk.call(renew)).outcomes
+    renewal = expect(Renewal, by_hand)
+    holder.keeper.renewed(kept, renewal.lease, holder.clock.tick_ns(), renewal.expires_in_ns)
+
+    holder.pass_time(THIRD * 0.5)
+    assert holder.desk.sent == []
+    holder.pass_time(THIRD * 0.5)
+    assert holder.desk.renewals() == [(kept.lease.lease_id,)]
 
 
 def test_renewals_are_spread_over_a_tenth_before_the_third(clock: FakeClock) -> None:
@@ -428,6 +442,12 @@ class Threaded:
         self.keeper.keep(kept)
         return kept
 
+    def wait_until_asleep(self) -> None:
+        """Wait until the thread has nothing to do for a while: it says so before it lets go of the lock."""
+        while self.keeper._wakes_at_ns == _NOT_ASLEEP_NS:
+            with self.keeper._lock:
+                pass
+
     def wait_for_renewals(self, count: int) -> None:
         """Wait until so many are in the ledger."""
         position, seen = 0, 0
@@ -448,11 +468,20 @@ def threaded() -> Iterator[Threaded]:
 
 def test_the_thread_renews_by_itself(threaded: Threaded) -> None:
     losses: list[LeaseholdError] = []
-    kept = threaded.hold("door", 0.3, losses.append)
-    threaded.wait_for_renewals(5)
+    kept = threaded.hold("door", 1.5, losses.append)
+    threaded.wait_for_renewals(3)
 
     assert losses == []
     assert kept.trusted_for_ns > 0
+
+
+def test_leases_come_and_gone_before_the_keeper_wakes_cost_it_nothing(threaded: Threaded) -> None:
+    threaded.hold("first", 3_600, lambda error: None)
+    threaded.wait_until_asleep()
+    for number in range(500):
+        threaded.keeper.drop(threaded.hold(f"door-{number}", 3_600, lambda error: None))
+
+    assert len(threaded.keeper._plans) == 1
 
 
 def test_the_thread_wakes_for_a_lease_that_is_due_before_all_others(threaded: Threaded) -> None:
