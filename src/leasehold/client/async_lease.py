@@ -43,11 +43,6 @@ class AsyncHeldLease(AnyHeldLease):
         return self._granted if self.kept is None else self.kept.lease
 
     @property
-    def lease_id(self) -> str:
-        """The lease's id."""
-        return self._granted.lease_id
-
-    @property
     def resource(self) -> str:
         """What is held."""
         return self._granted.resource
