@@ -10,11 +10,13 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "src" / "leasehold" / "client"
-MODULES = ("client", "holding", "lease", "reading")
+MODULES = ("client", "delegating", "holding", "lease", "reading")
 
 WORDS = [
     ("AsyncAcquisition[AsyncHeldLease]", "HeldLease"),
+    ('AsyncAcquisition["AsyncHeldLease"]', '"HeldLease"'),
     ("from leasehold.client.acquisition import AsyncAcquisition, awaitable\n", ""),
+    ("from leasehold.client.acquisition import AsyncAcquisition\n", ""),
     ("return awaitable(", "return ("),
     ("AsyncIterator", "Iterator"),
     ("async def ", "def "),
@@ -34,7 +36,7 @@ def blocking(name: str) -> str:
     for word, counterpart in WORDS:
         text = text.replace(word, counterpart)
     text = re.sub(r"\bAsync(?=[A-Z])", "", text)
-    text = re.sub(r"\basync_(client|holding|lease|reading)\b", r"sync_\1", text)
+    text = re.sub(r"\basync_(client|delegating|holding|lease|reading)\b", r"sync_\1", text)
     text = re.sub(r"\basync_(calls|loss)\b", r"\1", text)
     return formatted(NOTE.format(name=name) + text)
 

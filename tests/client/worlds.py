@@ -49,7 +49,7 @@ class Blocking:
         twin = getattr(_TWINS[type(self.target)], name, None)
         if inspect.isasyncgenfunction(twin):
             return lambda *given, **named: _Following(found(*_plain(given), **_plain(named)))
-        if inspect.iscoroutinefunction(twin) or (name == "acquire" and callable(found)):
+        if inspect.iscoroutinefunction(twin) or (name in ("acquire", "derive") and callable(found)):
             return lambda *given, **named: _Pending(lambda: found(*_plain(given), **_plain(named)))
         return _wrapped(found)
 

@@ -326,7 +326,9 @@ def test_a_renewal_for_longer_than_the_parent_is_refused() -> None:
     top = root(registrar)
     child = registrar.derive(top, budget=some(5), ttl_ns=SECOND)
 
-    assert registrar.refuse_renewal(child, ttl_ns=TTL + 1) == RefusalCode.OUTLIVES_PARENT
+    (refusal,) = registrar.renew(child, ttl_ns=TTL + 1)
+    assert expect(Refusal, refusal).code == RefusalCode.OUTLIVES_PARENT
+    assert expect(Refusal, refusal).expires_in_ns == TTL, "what the parent has left"
     assert registrar.extend(child, ttl_ns=TTL).expires_in_ns == TTL
 
 

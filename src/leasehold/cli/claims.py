@@ -9,6 +9,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import add_holder_option, connected
+from leasehold.cli.delegating import LEASE_HELP, add_grant_options, budget_of, scope_of
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.entry import message_of, report
 from leasehold.cli.output import Output, local_time
@@ -17,8 +18,6 @@ from leasehold.errors import LeaseholdError
 
 if TYPE_CHECKING:
     from leasehold.engine.registrar import LeaseStatus
-
-LEASE_HELP = "the id of a lease, as acquire and ls print it"
 
 
 def add_commands(commands: Commands) -> None:
@@ -78,11 +77,13 @@ long as a command runs, use `leasehold run`.
 examples:
   leasehold acquire report-42 --ttl 5m
   leasehold acquire report-42 --mode shared --metadata why=reading
+  leasehold acquire crawl --scope tool=read namespace=data --budget tokens=10000
   token=$(leasehold acquire report-42 --json | jq .token)
 
 exit codes: 0 acquired · 75 somebody holds it · 1 error · 2 wrong usage""",
     )
     add_claim_options(parser)
+    add_grant_options(parser)
     add_holder_option(parser, "who will hold it")
     parser.add_argument(
         "--adopt",
@@ -100,6 +101,7 @@ exit codes: 0 acquired · 75 somebody holds it · 1 error · 2 wrong usage""",
 
 def _acquire(arguments: Namespace) -> int:
     metadata = metadata_of(arguments)
+    scope, budget = scope_of(arguments), budget_of(arguments)
     out = Output(arguments)
     with connected(arguments, create=True) as client:
         held = client.acquire(
@@ -110,16 +112,19 @@ def _acquire(arguments: Namespace) -> int:
             max_renewals=arguments.max_renewals,
             metadata=metadata,
             survives_reboot=True,
+            scope=scope,
+            budget=budget,
         )
         status = client.get(held.lease_id)
         if status is not None:
-            _tell(out, status, f"acquired {held.resource}")
+            tell(out, status, f"acquired {held.resource}")
         # Only now: a lease that nobody could be told about is released when the client closes.
         held.detach()
     return 0
 
 
-def _tell(out: Output, status: "LeaseStatus", title: str) -> None:
+def tell(out: Output, status: "LeaseStatus", title: str) -> None:
+    """Say which lease somebody has now."""
     from leasehold.cli.shapes import lease_shape
 
     if out.as_json:
@@ -176,7 +181,7 @@ def _renew(arguments: Namespace) -> int:
         )
     else:
         for status in renewed:
-            _tell(out, status, f"renewed {status.lease.resource}")
+            tell(out, status, f"renewed {status.lease.resource}")
     return report_all(failed, out)
 
 

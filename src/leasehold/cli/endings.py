@@ -2,8 +2,9 @@
 
 from argparse import Namespace
 
-from leasehold.cli.claims import LEASE_HELP, report_all
+from leasehold.cli.claims import report_all
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
+from leasehold.cli.delegating import LEASE_HELP
 from leasehold.cli.entry import message_of
 from leasehold.cli.output import Output, counted
 from leasehold.cli.parser import Commands, UsageError

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
+from leasehold.cli.delegating import spelled, spelled_amounts, spelled_scope, tree_shape
 from leasehold.cli.durations import format_duration
 from leasehold.cli.events import print_entries
 from leasehold.cli.output import Cell, Output, local_time
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
     from leasehold.engine.registrar import LeaseStatus
     from leasehold.kernel.chain import Entry
+    from leasehold.kernel.delegation import Delegation
 
 _STATES = ("pending", "active", "released", "expired", "revoked", "failed")
 _STATE_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "failed": "red"}
@@ -122,26 +124,68 @@ def _add_show(commands: Commands) -> None:
         "show a lease, or who holds a resource",
         details="""\
 Given a lease id: everything about that lease. Given a resource: who holds it, since when, until when, under
-which token, how often renewed.
+which token, how often renewed. With --tree: the leases below it, and how much of its budget each has.
 
 examples:
   leasehold show report-42
+  leasehold show crawl --tree
   leasehold show 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --json
 
 exit codes: 0 done (a resource that nobody holds is no error) · 1 error · 2 wrong usage""",
     )
     parser.add_argument("name", metavar="LEASE_OR_RESOURCE", help="a lease id or a resource")
+    parser.add_argument(
+        "--tree",
+        action="store_true",
+        help="the standing leases below it, at most 100 of each",
+    )
 
 
 def _show(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
         status = client.get(arguments.name)
-        if status is not None:
+        if arguments.tree:
+            _show_trees(out, client, client.inspect(arguments.name) if status is None else [status])
+        elif status is not None:
             _show_lease(out, status, client.history(lease_id=arguments.name))
         else:
             _show_resource(out, arguments.name, client)
     return 0
+
+
+def _show_trees(out: Output, client: "Client", tops: list["LeaseStatus"]) -> None:
+    below: dict[str, list[LeaseStatus]] = {}
+    waiting = [top.lease.lease_id for top in tops]
+    while waiting:
+        lease_id = waiting.pop()
+        below[lease_id] = client.children(lease_id)
+        waiting += [child.lease.lease_id for child in below[lease_id]]
+    if out.as_json:
+        out.json({"kind": "tree", "trees": [tree_shape(below, top) for top in tops]})
+        return
+    out.table(
+        ["LEASE", "RESOURCE", "HOLDER", "STATE", "EXPIRES", "SPENT", "SET ASIDE", "LEFT"],
+        [row for top in tops for row in _tree_rows(below, top, depth=0)],
+    )
+
+
+def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", depth: int) -> list[list[Cell]]:
+    from leasehold.cli.shapes import state_now
+
+    lease, account = status.lease, status.lease.delegation
+    state = state_now(status).value
+    row: list[Cell] = [
+        "  " * depth + lease.lease_id,
+        lease.resource,
+        lease.holder,
+        (state, _STATE_COLOURS.get(state, "dim")),
+        f"in {format_duration(status.expires_in)}" if status.is_live else "-",
+        "-" if account is None else spelled_amounts(account.spent),
+        "-" if account is None else spelled_amounts(account.delegated),
+        "-" if account is None else spelled(account.remaining),
+    ]
+    return [row, *(line for child in below[lease.lease_id] for line in _tree_rows(below, child, depth + 1))]
 
 
 def _show_lease(out: Output, status: "LeaseStatus", entries: list["Entry"]) -> None:
@@ -184,6 +228,20 @@ def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
         ("metadata", ", ".join(f"{key}={value}" for key, value in lease.metadata.items()) or None),
         ("config version", lease.config_version or None),
         ("zone version", lease.zone_version or None),
+        *_delegation_facts(lease.delegation),
+    ]
+
+
+def _delegation_facts(account: "Delegation | None") -> list[tuple[str, str | None]]:
+    if account is None:
+        return []
+    return [
+        ("parent", account.parent),
+        ("scope", spelled_scope(account.scope)),
+        ("budget", spelled(account.budget)),
+        ("spent", spelled_amounts(account.spent)),
+        ("set aside", spelled_amounts(account.delegated)),
+        ("left", spelled(account.remaining)),
     ]
 
 

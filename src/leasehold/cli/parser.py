@@ -111,10 +111,21 @@ def positive_number(text: str) -> int:
 
 def all_commands() -> Commands:
     """Return the parser of the whole command line."""
-    from leasehold.cli import certificates, claims, demo, doctor, endings, events, looking, running, upkeep
+    from leasehold.cli import (
+        certificates,
+        claims,
+        delegating,
+        demo,
+        doctor,
+        endings,
+        events,
+        looking,
+        running,
+        upkeep,
+    )
 
     commands = Commands()
-    for group in (claims, endings, looking, events, certificates, running, upkeep, doctor, demo):
+    for group in (claims, delegating, endings, looking, events, certificates, running, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 

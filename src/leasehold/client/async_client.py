@@ -10,13 +10,14 @@ from types import TracebackType
 from typing import Any, Self
 
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
-from leasehold.client.async_holding import AsyncHolding
+from leasehold.client.async_delegating import AsyncDelegating
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.inputs import (
     at_least_zero_ns,
     callback,
     claim_ids,
+    granted,
     lease_id_of,
     mapping,
     page_query,
@@ -28,16 +29,18 @@ from leasehold.engine.keeper import Kept
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Swept
-from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
+from leasehold.kernel.budget import Budget
+from leasehold.kernel.commands import Acquire, Derive, Release, Renew, Revoke, Sweep
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
 from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
 DEFAULT_TTL = 60.0
 
 
-class AsyncClient(AsyncHolding):
+class AsyncClient(AsyncDelegating):
     """A connection to a registrar. Made by `connect` or `connect_async`; close it when you are done."""
 
     @property
@@ -80,6 +83,8 @@ class AsyncClient(AsyncHolding):
         config_version: str = "",
         zone_version: str = "",
         survives_reboot: bool = False,
+        scope: Scope | None = None,
+        budget: Budget | None = None,
         on_lost: Callable[[LeaseholdError], None] | None = None,
         request_id: str | None = None,
     ) -> AsyncAcquisition[AsyncHeldLease]:
@@ -87,7 +92,8 @@ class AsyncClient(AsyncHolding):
 
         Raises `Held` if somebody else holds it, and `AlreadyHeld` if this holder does and `adopt` is not
         set. `request_id` makes a later call with the same arguments a retry of this one. `on_lost` is
-        called once, from a background thread, if the lease is lost.
+        called once, from a background thread, if the lease is lost. A lease with a `scope` or a `budget` can
+        be derived from; without a scope it allows nothing.
         """
         lease_id, request = claim_ids(self._registrar.ids, request_id)
         command = Acquire(
@@ -103,7 +109,50 @@ class AsyncClient(AsyncHolding):
             config_version=text("config_version", config_version),
             zone_version=text("zone_version", zone_version),
             bound_to_boot=not survives_reboot,
+            scope=None if scope is None else granted("scope", Scope, scope),
+            budget=None if budget is None else granted("budget", Budget, budget),
             request_id=request,
+        )
+        return awaitable(self._acquire(command, callback("on_lost", on_lost)))
+
+    def derive(
+        self,
+        parent: AsyncHeldLease | str,
+        resource: str,
+        *,
+        scope: Scope | None = None,
+        budget: Budget | None = None,
+        ttl: float | None = None,
+        holder: str | None = None,
+        mode: Mode | str = Mode.EXCLUSIVE,
+        max_renewals: int = -1,
+        metadata: Mapping[str, Any] | None = None,
+        survives_reboot: bool = False,
+        on_lost: Callable[[LeaseholdError], None] | None = None,
+        request_id: str | None = None,
+    ) -> AsyncAcquisition[AsyncHeldLease]:
+        """Hand on a part of a lease: a child on a `resource` of its own, with a part of scope and budget.
+
+        The child lasts as long as its parent unless `ttl` is shorter, ends with it at the latest, and gives
+        back what it did not spend. Asking for more than the parent has raises `ScopeExceeded`,
+        `BudgetExceeded` or `OutlivesParent`. `holder` will hold the child; by default who holds the parent.
+        """
+        deriving = self._holder_of(parent)
+        command = Derive(
+            tenant=self._tenant,
+            parent_id=lease_id_of(parent),
+            holder=deriving,
+            lease_id=self._registrar.ids.new(),
+            resource=text("resource", resource),
+            child_holder=deriving if holder is None else text("holder", holder),
+            ttl_ns=None if ttl is None else at_least_zero_ns("ttl", ttl),
+            scope=Scope() if scope is None else granted("scope", Scope, scope),
+            budget=Budget() if budget is None else granted("budget", Budget, budget),
+            mode=parse("mode", Mode, mode),
+            max_renewals=whole_number("max_renewals", max_renewals),
+            metadata={} if metadata is None else mapping("metadata", metadata),
+            bound_to_boot=not survives_reboot,
+            request_id=self._registrar.ids.name() if request_id is None else text("request_id", request_id),
         )
         return awaitable(self._acquire(command, callback("on_lost", on_lost)))
 
@@ -137,7 +186,7 @@ class AsyncClient(AsyncHolding):
         )
 
     async def _acquire(
-        self, command: Acquire, on_lost: Callable[[LeaseholdError], None] | None
+        self, command: Acquire | Derive, on_lost: Callable[[LeaseholdError], None] | None
     ) -> AsyncHeldLease:
         sent_ns = self._clock.tick_ns()
         try:
@@ -155,11 +204,11 @@ class AsyncClient(AsyncHolding):
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
-            self.give_back(command.lease_id, command.holder)
+            self.give_back(command.lease_id, _holder_to_be(command))
             raise
         if self._closed:
             # Closed by another thread or task, which may have looked for leases to release before this.
-            self.give_back(command.lease_id, command.holder)
+            self.give_back(command.lease_id, _holder_to_be(command))
             raise ClientClosed("this client was closed while it acquired a lease, which was given back")
         return held
 
@@ -331,3 +380,7 @@ class AsyncClient(AsyncHolding):
             if swept < most:
                 break  # That was all, or the rest is of a time that nobody knows.
         return count
+
+
+def _holder_to_be(command: Acquire | Derive) -> str:
+    return command.child_holder if isinstance(command, Derive) else command.holder

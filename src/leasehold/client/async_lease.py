@@ -6,13 +6,17 @@ raises `LeaseLost`, unless the body is already raising something of its own.
 
 import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from leasehold.client.acquisition import AsyncAcquisition
 from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.held import AnyHeldLease
 from leasehold.engine.keeper import Kept
-from leasehold.errors import LeaseholdError, LeaseLost, StoreError, WrongProcess
+from leasehold.errors import LeaseholdError, LeaseLost, StoreError, WrongProcess, error_of
+from leasehold.kernel.access import check_access
+from leasehold.kernel.budget import Budget
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason, Token
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
 if TYPE_CHECKING:
@@ -122,6 +126,65 @@ class AsyncHeldLease(AnyHeldLease):
         """
         self.ensure()
         return await self._client.certificate(self.lease_id)
+
+    def derive(
+        self,
+        resource: str,
+        *,
+        scope: Scope | None = None,
+        budget: Budget | None = None,
+        ttl: float | None = None,
+        holder: str | None = None,
+        **claim: Any,
+    ) -> AsyncAcquisition["AsyncHeldLease"]:
+        """Hand on a part of this lease, as the client's `derive` does with the same arguments."""
+        self.ensure()
+        return self._client.derive(
+            self, resource, scope=scope, budget=budget, ttl=ttl, holder=holder, **claim
+        )
+
+    async def spend(
+        self,
+        *,
+        episodes: int = 0,
+        tool_calls: int = 0,
+        tokens: int = 0,
+        duration_ms: int = 0,
+        request_id: str | None = None,
+    ) -> Budget:
+        """Use up some of the lease's budget, all of it or nothing; return what remains."""
+        self.ensure()
+        return await self._client.spend(
+            self,
+            episodes=episodes,
+            tool_calls=tool_calls,
+            tokens=tokens,
+            duration_ms=duration_ms,
+            request_id=request_id,
+        )
+
+    async def remaining_budget(self) -> Budget:
+        """Return what can still be spent, or handed on; None in it means no limit."""
+        return await self._client.remaining_budget(self)
+
+    def allows(
+        self, *, work_id: str | None = None, tool: str | None = None, namespace: str | None = None
+    ) -> bool:
+        """Say whether the lease can be trusted at this moment and allows every part of an access.
+
+        Asks the clock and the scope, which never changes, and not the registrar; see `ensure`.
+        """
+        refusal = check_access(self._granted, work_id=work_id, tool=tool, namespace=namespace)
+        return refusal is None and self.remaining > 0
+
+    def ensure_allowed(
+        self, *, work_id: str | None = None, tool: str | None = None, namespace: str | None = None
+    ) -> None:
+        """Return if the lease can be trusted and allows this; raise LeaseLost or ScopeDenied if not."""
+        self.ensure()
+        refusal = check_access(self._granted, work_id=work_id, tool=tool, namespace=namespace)
+        if refusal is not None:
+            raise error_of(refusal)
 
     def detach(self) -> Lease:
         """Stop keeping the lease, without releasing it, and return it: somebody else can adopt it.

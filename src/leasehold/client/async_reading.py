@@ -47,6 +47,10 @@ class AsyncReading:
 
         return await self._calls.read(trusted_keys_of, self._registrar)
 
+    async def children(self, lease_id: str) -> list[LeaseStatus]:
+        """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
+        return await self._calls.read(self._registrar.children, self._tenant, text("lease_id", lease_id))
+
     async def history(
         self,
         *,

@@ -10,12 +10,15 @@ from leasehold.engine.clock import Ids, is_id
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
+from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason, UnknownWord
 from leasehold.kernel.limits import check_text
+from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
 _WordType = TypeVar("_WordType", Mode, LeaseState, ReleaseReason)
 _Callback = Callable[[LeaseholdError], None]
+_GrantType = TypeVar("_GrantType", Scope, Budget)
 _Item = TypeVar("_Item")
 _SHOWN_CHARACTERS = 80
 
@@ -76,6 +79,21 @@ def mapping(field: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{field} must be a mapping, not {_shown(value)}", field=field)
     return dict(value)
+
+
+def amounts(**parts: object) -> Amounts:
+    """Return amounts to spend; refuse what is no whole number. Which are right is for the law to say."""
+    return Amounts(**{part: whole_number(part, value) for part, value in parts.items()})
+
+
+def granted(field: str, kind: type[_GrantType], value: object) -> _GrantType:
+    """Return a scope or a budget that was given as such, or as a mapping; refuse anything else."""
+    if not isinstance(value, kind | Mapping):
+        raise InvalidInput(f"{field} must be a {kind.__name__}, not {_shown(value)}", field=field)
+    try:
+        return msgspec.convert(msgspec.to_builtins(value), kind, strict=True)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise InvalidInput(f"{field} is no {kind.__name__}: {error}", field=field) from None
 
 
 def callback(field: str, value: _Callback | None) -> _Callback | None:

@@ -48,6 +48,10 @@ class Reading:
 
         return self._calls.read(trusted_keys_of, self._registrar)
 
+    def children(self, lease_id: str) -> list[LeaseStatus]:
+        """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
+        return self._calls.read(self._registrar.children, self._tenant, text("lease_id", lease_id))
+
     def history(
         self,
         *,

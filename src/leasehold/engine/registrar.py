@@ -78,9 +78,14 @@ class Registrar:
         with self.store.snapshot() as snapshot:
             found = snapshot.read(Keys(resources={(tenant, resource)})).leases
             statuses = _statuses_of(found, snapshot)
-        return sorted(
-            (status for status in statuses if status.is_live), key=lambda status: status.lease.token
-        )
+        return _live(statuses)
+
+    def children(self, tenant: str, lease_id: str) -> list[LeaseStatus]:
+        """Return standing leases that were derived from a lease, up to a page of them, oldest token first."""
+        with self.store.snapshot() as snapshot:
+            found = snapshot.read(Keys(children={lease_id})).children.get(lease_id, [])
+            statuses = _statuses_of([lease for lease in found if lease.tenant == tenant], snapshot)
+        return _live(statuses)
 
     def page(self, query: LeaseQuery) -> list[LeaseStatus]:
         """Return one page of leases."""
@@ -123,6 +128,11 @@ class Registrar:
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= PAGE_MAXIMUM:
         raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
+
+
+def _live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:
+    """Return those that stand, oldest token first."""
+    return sorted((status for status in statuses if status.is_live), key=lambda status: status.lease.token)
 
 
 def status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:

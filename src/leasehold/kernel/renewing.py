@@ -8,6 +8,7 @@ one event. A retry of a renewal that extended anything extends nothing more.
 from collections.abc import Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from leasehold.kernel.answers import Renewal, Renewed
 from leasehold.kernel.commands import Renew
@@ -88,7 +89,8 @@ def _extend(
     ttl_ns = _own_ttl_ns(found, now) if command.ttl_ns is None else command.ttl_ns
     expires_value = now.tick.value + ttl_ns
     if found.highest is not None and expires_value > found.highest:
-        return about(RefusalCode.OUTLIVES_PARENT, lease, now, field="ttl")
+        refusal = about(RefusalCode.OUTLIVES_PARENT, lease, now, field="ttl")
+        return replace(refusal, expires_in_ns=found.highest - now.tick.value)
     before = now.tick.value + lease.ticks_remaining(now.tick)
     if expires_value < before:
         return about(RefusalCode.RENEWAL_DOES_NOT_EXTEND, lease, now)
