@@ -13,8 +13,8 @@ from leasehold.cli.parser import all_commands
 from tests.cli.shell import EXECUTABLE, Shell
 
 COMMANDS = [
-    "acquire", "renew", "derive", "spend", "release", "revoke", "sweep", "ls", "show", "history", "watch", "run",
-    "backup", "restore", "doctor", "demo",
+    "acquire", "renew", "derive", "spend", "release", "revoke", "sweep", "ls", "show", "history", "watch",
+    "run", "backup", "restore", "doctor", "demo",
 ]  # fmt: skip
 
 
