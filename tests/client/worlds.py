@@ -23,7 +23,7 @@ from leasehold.engine.clock import Clock
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.port import Snapshot, Store, Transaction
 from leasehold.engine.registrar import Registrar
-from leasehold.engine.signing import KeyRing
+from leasehold.engine.sealing import Sealer
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed
 from leasehold.kernel.limits import Quotas
@@ -134,8 +134,8 @@ class _Connection:
         return self._shared.url
 
     @property
-    def key_ring(self) -> KeyRing:
-        return self._shared.key_ring
+    def sealer(self) -> Sealer:
+        return self._shared.sealer
 
     def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:
         return self._open().write(blocking=blocking, durable=durable)

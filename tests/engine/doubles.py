@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from leasehold.engine.batch import Outcome
 from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import Batch, Snapshot, Store, Transaction, WouldBlock
-from leasehold.engine.signing import KeyRing
+from leasehold.engine.sealing import Sealer
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import Acquire, Release
 from leasehold.kernel.lease import Lease
@@ -78,8 +78,8 @@ class WatchedStore:
         return self.inner.url
 
     @property
-    def key_ring(self) -> KeyRing:
-        return self.inner.key_ring
+    def sealer(self) -> Sealer:
+        return self.inner.sealer
 
     def occupy(self, process_id: int = 4242) -> None:
         self.process_id = process_id

@@ -13,6 +13,7 @@ from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store
 from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.events import EpochRaised, StoreOpened
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason
 from leasehold.kernel.limits import Quotas
 from leasehold.stores.memory import MemoryStore
@@ -121,11 +122,18 @@ class SameAnswers(RuleBasedStateMachine):
 
 
 def contents(store: Store) -> tuple[list[Lease], object, list[Any]]:
-    """Everything in a store but what names the store itself: its identity, and hashes that cover it."""
+    """Everything in a store but what names the store itself: its identity, its key, its hashes."""
     with store.snapshot() as snapshot:
         record = snapshot.authority
         events = [entry.event for entry in snapshot.entries(EntryQuery())]
-        anonymous = [replace(event, identity="") if hasattr(event, "identity") else event for event in events]
+        anonymous = [
+            replace(event, identity="", public_key=b"")
+            if isinstance(event, StoreOpened)
+            else replace(event, identity="")
+            if isinstance(event, EpochRaised)
+            else event
+            for event in events
+        ]
         return (
             snapshot.leases(LeaseQuery()),
             None if record is None else replace(record, identity=""),

@@ -8,14 +8,16 @@ the outcome is unknown. A store that notices at commit that what was read has ch
 `Conflict`, and the engine decides again on fresh records.
 """
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 import msgspec
 
-from leasehold.engine.signing import KeyRing
+from leasehold.engine.sealing import Sealer
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import GENESIS_HASH, Entry
+from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import Keys, Records
@@ -46,6 +48,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended_eras: list[Era]
     opens_epoch: bool = True
     """False spares a store the writing of the authority's epoch, era and clock: they are what they were."""
+    keys: Sequence[Key] = ()
+    """Keys that were enrolled or retired."""
 
 
 class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +100,10 @@ class Snapshot(Protocol):
         """Return the records that exist for `keys`."""
         ...
 
+    def signing_keys(self) -> list[Key]:
+        """Return every key that the ledger ever admitted, in the order of their enrolment."""
+        ...
+
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for."""
         ...
@@ -135,8 +143,8 @@ class Store(Protocol):
         ...
 
     @property
-    def key_ring(self) -> KeyRing:
-        """Return where the private keys are that this process signs the ledger with."""
+    def sealer(self) -> Sealer:
+        """Return what finds the key that this process seals the ledger with."""
         ...
 
     def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:

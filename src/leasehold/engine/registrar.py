@@ -5,6 +5,7 @@ that moment, by the authority's clock.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -13,12 +14,14 @@ from leasehold.engine.batch import Outcome, open_epoch
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
+from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import InvalidInput, StoreBusy, error_of
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import now_of
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
+from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.lineage import standing
@@ -114,10 +117,16 @@ class Registrar:
         yield from overdue
 
     def signing_key(self) -> SigningKey:
-        """Return the key that this process signs with for this store; the first call may make it."""
-        ring = self.store.key_ring
-        at_hand = ring.at_hand()
-        return ring.load(at_hand[0]) if at_hand else ring.create()
+        """Return the key that this process signs with; it is enrolled first if need be."""
+        while True:
+            with suppress(NoKeyAtHand), self.store.snapshot() as snapshot:
+                return self.store.sealer.key_for(snapshot.authority, snapshot.signing_keys)
+            open_epoch(self.store, to_write=True)
+
+    def signing_keys(self) -> list[Key]:
+        """Return every key that the ledger ever admitted, in the order of their enrolment."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.signing_keys()
 
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""

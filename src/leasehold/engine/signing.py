@@ -20,7 +20,7 @@ KEY_ID_BYTES = 8
 class SigningKey:
     """A private key and its public half."""
 
-    __slots__ = ("_private", "_sign", "key_id", "public_key", "seed")
+    __slots__ = ("_private", "_sign", "key_id", "name", "public_key", "seed")
 
     def __init__(self, seed: bytes) -> None:
         from nacl.bindings import crypto_sign, crypto_sign_seed_keypair
@@ -29,6 +29,8 @@ class SigningKey:
         """The secret that the whole key follows from."""
         self.public_key, self._private = crypto_sign_seed_keypair(seed)
         self.key_id = key_id_of(self.public_key)
+        self.name = bytes.fromhex(self.key_id)
+        """The key id as a seal spells it."""
         self._sign = crypto_sign
 
     def sign(self, message: bytes) -> bytes:

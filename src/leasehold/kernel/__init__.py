@@ -20,5 +20,6 @@ Where to look:
 - ``view``        the records a decision looks at
 - ``invariants``  everything that must be true of every reachable state
 - ``chain``       how one ledger entry vouches for all before it
+- ``keys``        which keys may seal the ledger
 - ``replay``      a history folded into the state it describes
 """

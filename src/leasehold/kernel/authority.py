@@ -17,7 +17,16 @@ from typing import ClassVar
 
 import msgspec
 
-from leasehold.kernel.events import REGISTRAR, EpochRaised, Event, LeaseEvent, LeaseIssued, StoreOpened
+from leasehold.kernel.events import (
+    REGISTRAR,
+    EpochRaised,
+    Event,
+    KeyEvent,
+    LeaseEvent,
+    LeaseIssued,
+    StoreEvent,
+    StoreOpened,
+)
 from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.lease import Token
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now, Tick
@@ -69,6 +78,8 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The high-water mark: no later reading of this era may be lower."""
     wall_ns: int
     rate: int = NANOSECONDS_PER_SECOND
+    key_changes: int = 0
+    """How often a key was enrolled or retired, so that a sealer notices without reading all keys."""
 
     def next_token(self) -> Token:
         """Return the token that the next grant gets."""
@@ -88,7 +99,7 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return [ended]
 
 
-def observe(authority: Authority | None, reading: ClockReading) -> StoreOpened | EpochRaised | None:
+def observe(authority: Authority | None, reading: ClockReading) -> StoreEvent | None:
     """Return the event that must come before anything else in this transaction, if there is one."""
     if authority is None:
         tick = Tick(value=reading.tick_value, era=1, rate=reading.rate)
@@ -142,7 +153,7 @@ def evolve_authority(authority: Authority | None, event: Event) -> Authority:
         case StoreOpened():
             if authority is not None:
                 raise IllegalTransition("store.opened, but the store was open already")
-            return _opened(event, first_tick=event.tick.value)
+            return _opened(event, first_tick=event.tick.value, key_changes=int(bool(event.public_key)))
         case EpochRaised():
             return _epoch_raised(_known(authority), event)
         case _:
@@ -160,13 +171,13 @@ def _epoch_raised(authority: Authority, event: EpochRaised) -> Authority:
         raise IllegalTransition(f"epoch {event.epoch} came after epoch {authority.epoch}")
     if event.tick.era == authority.era:
         _check_time(authority, event)
-        return _opened(event, first_tick=authority.era_first_tick)
+        return _opened(event, first_tick=authority.era_first_tick, key_changes=authority.key_changes)
     if event.tick.era != authority.era + 1:
         raise IllegalTransition(f"era {event.tick.era} came after era {authority.era}")
-    return _opened(event, first_tick=event.tick.value)
+    return _opened(event, first_tick=event.tick.value, key_changes=authority.key_changes)
 
 
-def _opened(event: StoreOpened | EpochRaised, first_tick: int) -> Authority:
+def _opened(event: StoreOpened | EpochRaised, *, first_tick: int, key_changes: int) -> Authority:
     return Authority(
         epoch=event.epoch,
         counter=0,
@@ -177,11 +188,12 @@ def _opened(event: StoreOpened | EpochRaised, first_tick: int) -> Authority:
         tick=event.tick.value,
         wall_ns=event.at_ns,
         rate=event.tick.rate,
+        key_changes=key_changes,
     )
 
 
-def go_on(authority: Authority, event: LeaseEvent) -> Authority:
-    """Return the registrar's record after something happened to leases."""
+def go_on(authority: Authority, event: LeaseEvent | KeyEvent) -> Authority:
+    """Return the registrar's record after something that opens no epoch."""
     _check_time(authority, event)
     counter = authority.counter
     if isinstance(event, LeaseIssued):
@@ -198,10 +210,11 @@ def go_on(authority: Authority, event: LeaseEvent) -> Authority:
         tick=event.tick.value,
         wall_ns=event.at_ns,
         rate=authority.rate,
+        key_changes=authority.key_changes + isinstance(event, KeyEvent),
     )
 
 
-def _check_time(authority: Authority, event: EpochRaised | LeaseEvent) -> None:
+def _check_time(authority: Authority, event: EpochRaised | LeaseEvent | KeyEvent) -> None:
     tick = event.tick
     if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
         raise IllegalTransition(f"{event.type} at a time before what had happened already")

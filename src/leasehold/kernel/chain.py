@@ -15,6 +15,7 @@ GENESIS_HASH = bytes(32)
 """What the first entry names as the hash before it."""
 
 _DOMAIN = b"leasehold ledger entry 1"
+_SEAL_DOMAIN = b"leasehold ledger seal 1"
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -25,6 +26,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     body: bytes
     """The event as it was written; the hash covers these very bytes."""
     hash: bytes
+    seal: bytes | None = None
+    """A signature over this entry and the others of its commit; only the last of them has it."""
 
 
 class BrokenChain(ValueError):
@@ -41,6 +44,11 @@ def link(previous_hash: bytes, position: int, body: bytes) -> bytes:
     return sha256(_DOMAIN + previous_hash + position.to_bytes(8, "big") + body).digest()
 
 
+def seal_message(first: int, last: int, last_hash: bytes) -> bytes:
+    """Return what is signed for a commit: which entries it has, and through the last hash, all before."""
+    return _SEAL_DOMAIN + first.to_bytes(8, "big") + last.to_bytes(8, "big") + last_hash
+
+
 def check_entry(previous: Entry | None, entry: Entry) -> None:
     """Raise BrokenChain unless `entry` rightly follows `previous` (None: is the first)."""
     expected = 1 if previous is None else previous.position + 1
@@ -51,6 +59,6 @@ def check_entry(previous: Entry | None, entry: Entry) -> None:
         raise BrokenChain(entry.position, "its hash does not match its content")
 
 
-def entry_of(position: int, body: bytes, entry_hash: bytes) -> Entry:
+def entry_of(position: int, body: bytes, entry_hash: bytes, seal: bytes | None = None) -> Entry:
     """Return the entry that a ledger row holds."""
-    return Entry(position=position, event=decode_event(body), body=body, hash=entry_hash)
+    return Entry(position=position, event=decode_event(body), body=body, hash=entry_hash, seal=seal)

@@ -142,25 +142,55 @@ class LeaseSpent(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag
     amounts: Amounts
 
 
-class _StoreEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
+class _OwnEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the leases this event is about: none."""
+        return ()
+
+
+class _StoreEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int
     boot_id: str
     identity: str
 
-    @property
-    def lease_ids(self) -> tuple[str, ...]:
-        """Return the leases this event changes: none."""
-        return ()
-
 
 class StoreOpened(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.opened"):
-    """The store's first event: the first epoch and the first era begin."""
+    """The store's first event: the first epoch and the first era begin, and the first key is pinned."""
+
+    public_key: bytes = b""
+    """What this commit is sealed with; empty in stores from before there were seals."""
 
 
 class EpochRaised(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.epoch_raised"):
     """The store may have forgotten grants, or its clock restarted: no token from before can come again."""
 
     reason: str
+
+
+class _KeyEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
+    public_key: bytes
+    reason: str = ""
+
+
+class KeyEnrolled(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.enrolled"):
+    """A key may seal the ledger from the next commit on."""
+
+    vouched_by: bytes = b""
+    """The admitted key that vouches for this one; empty for the first, and for one that enrols itself."""
+    voucher: bytes = b""
+    """That key's signature."""
+
+
+class KeyVouched(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.vouched"):
+    """An admitted key vouches for one that had enrolled itself."""
+
+    vouched_by: bytes
+    voucher: bytes
+
+
+class KeyRetired(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.retired"):
+    """A key may seal nothing any more. What it has sealed stays good."""
 
 
 LeaseEvent = (
@@ -177,7 +207,10 @@ LeaseEvent = (
 EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked
 """Events after which a lease is over. `orphaned`: more children were left standing than fitted in."""
 StoreEvent = StoreOpened | EpochRaised
-Event = LeaseEvent | StoreEvent
+KeyEvent = KeyEnrolled | KeyVouched | KeyRetired
+OwnEvent = StoreEvent | KeyEvent
+"""What happens to the registrar itself, and to no lease."""
+Event = LeaseEvent | OwnEvent
 
 Remembered = LeaseIssued | LeaseRenewed | LeaseSpent
 """Events whose `request` is the key that a retry is looked up by; an id elsewhere may read like one."""

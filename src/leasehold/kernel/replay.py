@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import msgspec
 
 from leasehold.kernel.authority import Authority, Era, evolve_authority
-from leasehold.kernel.events import EpochRaised, Event, StoreOpened
+from leasehold.kernel.events import Event, OwnEvent
 from leasehold.kernel.evolve import evolve
+from leasehold.kernel.keys import Key, evolve_keys
 from leasehold.kernel.lease import Lease
 
 
@@ -16,16 +17,24 @@ class State(msgspec.Struct, kw_only=True):
     leases: dict[str, Lease] = msgspec.field(default_factory=dict)
     authority: Authority | None = None
     eras: dict[int, Era] = msgspec.field(default_factory=dict)
+    keys: dict[bytes, Key] = msgspec.field(default_factory=dict)
+    """Every key that ever sealed this ledger, by its public half."""
 
     def apply(self, event: Event) -> None:
         """Fold one event in; raise IllegalTransition if the law could not have produced it."""
-        if isinstance(event, StoreOpened | EpochRaised):
-            if self.authority is not None:
-                self.eras |= {era.number: era for era in self.authority.eras_ended_by(event)}
+        if isinstance(event, OwnEvent):
+            self._apply_own(event)
         else:
             for lease_id in event.lease_ids:
                 self.leases[lease_id] = evolve(self.leases.get(lease_id), event)
         self.authority = evolve_authority(self.authority, event)
+
+    def _apply_own(self, event: OwnEvent) -> None:
+        if self.authority is not None:
+            self.eras |= {era.number: era for era in self.authority.eras_ended_by(event)}
+        key = evolve_keys(self.keys, event)
+        if key is not None:
+            self.keys[key.public_key] = key
 
 
 def replay(events: Iterable[Event]) -> State:

@@ -12,12 +12,14 @@ from itertools import islice
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery
+from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, StoreRejected, StoreUnusable
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import Event, Remembered
+from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
@@ -29,7 +31,7 @@ class MemoryStore:
     def __init__(self, clock: Clock | None = None, identity: str = "memory:1") -> None:
         self.clock = clock or SystemClock()
         self.identity = identity
-        self.key_ring = MemoryKeyRing()
+        self.sealer = Sealer(MemoryKeyRing())
         self._process_id = os.getpid()
         self._turn = Turn()
         # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
@@ -128,6 +130,7 @@ class MemoryTables:
         self.requests: dict[str, Event] = {}
         self.revision = object()
         """Another one after each change."""
+        self.keys: dict[bytes, Key] = {}
         self.readers = 0
         """How many snapshots look at these tables, which must not change meanwhile."""
 
@@ -140,6 +143,7 @@ class MemoryTables:
         twin.leases = dict(self.leases)
         twin.standing = {key: dict(here) for key, here in self.standing.items()}
         twin.requests = dict(self.requests)
+        twin.keys = dict(self.keys)
         return twin
 
     def take_in(self, batch: Batch) -> None:
@@ -158,6 +162,8 @@ class MemoryTables:
             self._put(lease)
         for era in batch.ended_eras:
             self.eras[era.number] = era
+        for key in batch.keys:
+            self.keys[key.public_key] = key
         for entry in batch.entries:
             if isinstance(entry.event, Remembered) and entry.event.request is not None:
                 self.requests[entry.event.request] = entry.event
@@ -243,6 +249,10 @@ class MemorySnapshot:
             lease.tenant == tenant and holder in (None, lease.holder) and not lease.is_terminal
             for lease in self._tables.leases.values()
         )
+
+    def signing_keys(self) -> list[Key]:
+        """Return every key that the ledger ever admitted."""
+        return list(self._tables.keys.values())
 
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for, in the order of their ids."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from leasehold.engine.registrar import Registrar
 from leasehold.errors import StoreUnusable
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.stores.sqlite.key_files import KeyFolder
@@ -97,5 +98,6 @@ def test_a_key_that_could_not_be_written_whole_is_not_there(
 
 def test_a_store_keeps_its_keys_beside_its_file(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "leases.db")
-    assert store.key_ring.path == tmp_path / "leases.db-keys"
-    store.close()
+    Registrar(store).close()
+    (key,) = (tmp_path / "leases.db-keys").iterdir()
+    assert key.suffix == ".key"

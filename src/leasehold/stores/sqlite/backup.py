@@ -25,6 +25,7 @@ import msgspec
 from leasehold.engine.batch import record
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Head
+from leasehold.engine.sealing import Sealer
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.authority import (
     EPOCH_LEAP,
@@ -53,6 +54,7 @@ from leasehold.stores.sqlite.copying import (
 )
 from leasehold.stores.sqlite.failures import system_error, translated
 from leasehold.stores.sqlite.identity import identity_of
+from leasehold.stores.sqlite.key_files import KeyFolder
 from leasehold.stores.sqlite.migrations import migrate, refuse_newer, start_log
 from leasehold.stores.sqlite.opened import OpenFile
 from leasehold.stores.sqlite.write_queue import PATIENCE_SECONDS, turn
@@ -187,7 +189,8 @@ def _check_backup(partial: Path, expected: Head) -> None:
         translated(str(partial)),
         closing(apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READONLY)) as copy,
     ):
-        _, head = check_content(copy, partial)
+        check_content(copy, partial)
+        _, head = known(look_into(copy), partial)
         if copy.pragma("application_id") != BACKUP_APPLICATION_ID or head != expected:
             raise StoreUnusable(f"{partial} is not what was written; check the disk", path=str(partial))
 
@@ -235,6 +238,7 @@ def _staged(source: Path, reporter: Reporter) -> Iterator[apsw.Connection]:
         original.execute("ROLLBACK")
         staged.pragma("application_id", APPLICATION_ID)
         migrate(staged, source)
+        known(look_into(staged), source)
         yield staged
 
 
@@ -252,7 +256,8 @@ def _begin_epoch(staged: apsw.Connection, reading: ClockReading, present_epoch: 
     observed = observe(authority, reading)
     new_era = observed is not None and observed.tick.era != authority.era
     by = epoch - authority.epoch
-    record(transaction, raise_epoch(authority, reading, by=by, reason=RESTORED, new_era=new_era))
+    restored = raise_epoch(authority, reading, by=by, reason=RESTORED, new_era=new_era)
+    record(transaction, [restored], Sealer(KeyFolder(target)))
 
 
 def _reading(clock: Clock, target: Path) -> ClockReading:
@@ -267,10 +272,9 @@ def _reading(clock: Clock, target: Path) -> ClockReading:
 def _epoch_of(connection: apsw.Connection) -> int:
     """Return the epoch of the store that is about to be replaced; 0 if there is none, or it is unreadable."""
     try:
-        authority = look_into(connection).authority
+        return connection.execute("SELECT epoch FROM authority").get or 0
     except apsw.Error:
         return 0
-    return 0 if authority is None else authority.epoch
 
 
 @contextmanager

@@ -52,15 +52,14 @@ def copy_pages(source: apsw.Connection, target: apsw.Connection, reporter: Repor
             reporter.step(pages.page_count - pages.remaining, pages.page_count)
 
 
-def check_content(connection: apsw.Connection, path: Path) -> tuple[Authority, Head]:
-    """Return where a copy's ledger ends; raise StoreUnusable if the copy cannot be relied on."""
+def check_content(connection: apsw.Connection, path: Path) -> None:
+    """Raise StoreUnusable if a copy cannot be relied on. Its schema may be an old one."""
     if connection.pragma("application_id") not in (APPLICATION_ID, BACKUP_APPLICATION_ID):
         raise StoreUnusable(f"{path} is not a backup of a leasehold store; name another file", path=str(path))
     refuse_newer(connection, path)
     problem = connection.execute("PRAGMA quick_check(1)").get
     if problem != "ok":
         raise StoreUnusable(f"{path} is damaged ({problem}); use another backup", path=str(path))
-    return known(look_into(connection), path)
 
 
 def _no_clock() -> ClockReading:

@@ -14,15 +14,18 @@ from leasehold.engine.port import EntryQuery, Head, LeaseQuery
 from leasehold.kernel.authority import Authority, ClockReading
 from leasehold.kernel.chain import Entry, entry_of
 from leasehold.kernel.events import decode_event
+from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
+    KEY_COLUMNS,
     LAST_EVENT_COLUMNS,
     LEASE_COLUMNS,
     Row,
     authority_of,
     era_of,
+    key_of,
     lease_of,
 )
 
@@ -50,6 +53,7 @@ _CHILDREN = (
     f"SELECT {LEASE_COLUMNS} FROM leases "
     "WHERE parent = ? AND status = 'active' AND parent IS NOT NULL LIMIT ?"
 )
+_KEYS = f"SELECT {KEY_COLUMNS} FROM keys ORDER BY number"
 _ERA = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras WHERE number = ?"
 
 _FEW = 4
@@ -114,6 +118,10 @@ class SqliteSnapshot:
         rows = (execute(_LEASE, (lease_id,)).fetchone() for lease_id in lease_ids)
         return [lease_of(row) for row in rows if row is not None]
 
+    def signing_keys(self) -> list[Key]:
+        """Return every key that the ledger ever admitted."""
+        return [key_of(row) for row in self._connection.execute(_KEYS)]
+
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for, in the order of their ids."""
         where = _Where()
@@ -149,9 +157,11 @@ class SqliteSnapshot:
             where.add(_CONCERNS_LEASE, query.lease_id, query.lease_id, spelled, query.lease_id)
         if query.types:
             where.add(f"type IN ({', '.join('?' * len(query.types))})", *query.types)
-        sql = f"SELECT position, body, hash FROM events {where} ORDER BY position LIMIT ?"
+        sql = f"SELECT position, body, hash, seal FROM events {where} ORDER BY position LIMIT ?"
         rows = self._connection.execute(sql, (*where.values, query.limit))
-        return [entry_of(position, body.encode(), entry_hash) for position, body, entry_hash in rows]
+        return [
+            entry_of(position, body.encode(), entry_hash, seal) for position, body, entry_hash, seal in rows
+        ]
 
 
 # An entry that names the lease alone, or a renewal of several of its holder's leases that has it among

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from leasehold.engine.port import Head
 from leasehold.kernel.authority import Authority, Era
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.delegation import Delegation
+from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.tick import Tick
 
@@ -65,7 +67,7 @@ END_LEASE = (
 SET_DELEGATION = f"UPDATE leases SET parent = ?, {_DELEGATION} = ? WHERE lease_id = ?"
 """Completes a lease that is not plain, in the same transaction."""
 
-AUTHORITY_COLUMNS = "epoch, era, era_first_tick, boot_id, identity, rate"
+AUTHORITY_COLUMNS = "epoch, era, era_first_tick, boot_id, identity, rate, key_changes"
 LAST_EVENT_COLUMNS = "counter, tick, at_ns, position, hash"
 
 _MODES = {mode.value: mode for mode in Mode}
@@ -180,7 +182,8 @@ def _ended(lease: Lease) -> Row:
 
 
 EVENT_COLUMNS = (
-    "position, type, at_ns, tenant, lease_id, resource, holder, token, request, tick, counter, body, hash"
+    "position, type, at_ns, tenant, lease_id, resource, holder, token, request, tick, counter, body, hash, "
+    "seal"
 )
 
 
@@ -201,12 +204,14 @@ def event_columns(entry: Entry, counter: int) -> Row:
         counter,
         entry.body.decode(),
         entry.hash,
+        entry.seal,
     )
 
 
 def authority_of(row: Row) -> tuple[Authority, Head]:
     """Read the registrar's record, and where the ledger ends, from both groups of columns."""
-    epoch, era, era_first_tick, boot_id, identity, rate, counter, tick, wall_ns, position, entry_hash = row
+    epoch, era, era_first_tick, boot_id, identity, rate, key_changes, *last_event = row
+    counter, tick, wall_ns, position, entry_hash = last_event
     authority = Authority(
         epoch=epoch,
         counter=counter,
@@ -217,6 +222,7 @@ def authority_of(row: Row) -> tuple[Authority, Head]:
         tick=tick,
         wall_ns=wall_ns,
         rate=rate,
+        key_changes=key_changes,
     )
     return authority, Head(position=position, hash=entry_hash)
 
@@ -230,6 +236,7 @@ def authority_columns(authority: Authority) -> Row:
         authority.boot_id,
         authority.identity,
         authority.rate,
+        authority.key_changes,
     )
 
 
@@ -241,3 +248,17 @@ def era_of(row: Row) -> Era:
 def era_columns(era: Era) -> Row:
     """Spell an ended era as the values of a row of `eras`."""
     return (era.number, era.boot_id, era.first_tick, era.last_tick, era.rate)
+
+
+_KEY_FIELDS = Key.__struct_fields__
+KEY_COLUMNS = ", ".join(_KEY_FIELDS)
+
+
+def key_of(row: Row) -> Key:
+    """Read a key from a row of KEY_COLUMNS."""
+    return Key(**dict(zip(_KEY_FIELDS, row, strict=True)))
+
+
+def key_columns(key: Key) -> Row:
+    """Spell a key as the values of KEY_COLUMNS."""
+    return astuple(key)

@@ -17,6 +17,7 @@ import apsw
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import WouldBlock
+from leasehold.engine.sealing import Sealer
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, InvalidInput
 from leasehold.stores.sqlite import files
@@ -55,7 +56,7 @@ class SqliteStore:
         self.path = Path(path).resolve()
         self.durability = durability
         self.clock = clock or SystemClock()
-        self.key_ring = KeyFolder(self.path)
+        self.sealer = Sealer(KeyFolder(self.path))
         self._vfs = vfs
         self._closed = False
         self._file: OpenFile | None = None

@@ -9,6 +9,7 @@ from leasehold.stores.sqlite.rows import (
     EVENT_COLUMNS,
     EXTEND_LEASE,
     INSERT_LEASE,
+    KEY_COLUMNS,
     SET_DELEGATION,
     Row,
     authority_columns,
@@ -17,14 +18,16 @@ from leasehold.stores.sqlite.rows import (
     era_columns,
     event_columns,
     extension_of,
+    key_columns,
     row_of,
 )
 
-_APPEND_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_APPEND_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _SET_AUTHORITY = (
-    f"INSERT OR REPLACE INTO authority (only_row, {AUTHORITY_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?)"
+    f"INSERT OR REPLACE INTO authority (only_row, {AUTHORITY_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
 )
 _END_ERA = "INSERT INTO eras (number, boot_id, first_tick, last_tick, rate) VALUES (?, ?, ?, ?, ?)"
+_SET_KEY = f"INSERT OR REPLACE INTO keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # By era, then tick: leases of an ended era come first, whatever their ticks.
 _LAPSED = (
     "SELECT lease_id FROM leases WHERE status = 'active' AND (tick_era, expires_tick) <= (?, ?) "
@@ -83,6 +86,8 @@ class SqliteTransaction(SqliteSnapshot):
         self._write(_APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
         if batch.ended_eras:
             self._write(_END_ERA, [era_columns(era) for era in batch.ended_eras])
+        if batch.keys:
+            self._write(_SET_KEY, [key_columns(key) for key in batch.keys])
         if batch.opens_epoch:
             self._execute(_SET_AUTHORITY, authority_columns(batch.authority))
         self._execute("COMMIT")

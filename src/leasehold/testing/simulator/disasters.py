@@ -106,10 +106,8 @@ class Disasters:
                     observed = observe(authority, reading)
                     new_era = observed is not None and observed.tick.era != authority.era
                     by = max(authority.epoch, present_epoch) + EPOCH_LEAP - authority.epoch
-                    record(
-                        transaction,
-                        raise_epoch(authority, reading, by=by, reason="restored", new_era=new_era),
-                    )
+                    restored = raise_epoch(authority, reading, by=by, reason="restored", new_era=new_era)
+                    record(transaction, [restored], self._store.sealer)
                 return True
             except (Conflict, StoreError):
                 self._stage.check()

@@ -24,6 +24,7 @@ class Disk:
         """Counts the changes, so that a transaction notices that it was not alone."""
         self.identity = "8:1"
         self.key_ring = MemoryKeyRing(lambda: SigningKey(stage.random.randbytes(SEED_BYTES)))
+        """The keys beside the store, which every engine of this machine can read."""
         self._synced = self.tables.copy()
         self._unsynced: list[Batch] = []
         self._ghost: Batch | None = None

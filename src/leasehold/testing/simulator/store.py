@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from leasehold.engine.port import Batch, Conflict, WouldBlock
+from leasehold.engine.sealing import Sealer
 from leasehold.errors import StoreFailed, StoreFull, StoreRejected
 from leasehold.kernel.authority import ClockReading
 from leasehold.stores.memory import MemorySnapshot, MemoryTransaction
@@ -44,7 +45,7 @@ class SimulatedStore:
         self._witness = witness
         self._come_between = come_between
         self._break_down = break_down
-        self.key_ring = disk.key_ring
+        self.sealer = Sealer(disk.key_ring)
         self.looks: list[Look] = []
         """The transactions of the present batch, without those that were in vain."""
         self.committed: list[Batch] = []

@@ -9,6 +9,9 @@ from leasehold.kernel.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.events import (
     EpochRaised,
     Event,
+    KeyEnrolled,
+    KeyRetired,
+    KeyVouched,
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
@@ -110,6 +113,8 @@ class Truth:
                 return self._end(event, position)
             case LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
                 return None
+            case KeyEnrolled() | KeyVouched() | KeyRetired():
+                return None  # Nobody's lease changes by it.
 
     def _raise_epoch(self, event: EpochRaised) -> str | None:
         """Carry what leases had left when the registrar last looked into the new era, if one begins."""

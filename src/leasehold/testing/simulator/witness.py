@@ -15,6 +15,9 @@ from leasehold.kernel.events import (
     REGISTRAR,
     EpochRaised,
     Event,
+    KeyEnrolled,
+    KeyRetired,
+    KeyVouched,
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
@@ -212,5 +215,7 @@ def _note(note: Callable[[str], None], batch: Batch) -> None:
                 note("rearmed")
             case EpochRaised():
                 note(f"epoch raised: {event.reason}")
+            case KeyEnrolled() | KeyVouched() | KeyRetired():
+                note(event.type)
             case StoreOpened() | LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
                 pass
