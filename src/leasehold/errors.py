@@ -250,6 +250,14 @@ class StoreUnusable(StoreError):
     code = "STORE_UNUSABLE"
 
 
+class LedgerBroken(StoreError):
+    """The ledger is not what it was when it was written, so nothing can be built on it."""
+
+    code = "LEDGER_BROKEN"
+    position: int | None = None
+    """The first entry that is not right."""
+
+
 _BY_CODE: dict[RefusalCode, type[LeaseholdError]] = {
     RefusalCode.HELD: Held,
     RefusalCode.ALREADY_HELD: AlreadyHeld,

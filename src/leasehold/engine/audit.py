@@ -1,24 +1,24 @@
-"""Is the history whole, and do the tables say what it says?
+"""Is the history whole and rightly sealed, and do the tables say what it says?
 
-An audit reads the ledger from its first entry on, checks that each entry rightly follows the one before,
-folds them into the state they describe, and compares that with the tables, record by record. It reads one
-snapshot, so it can run while others write.
+An audit walks the ledger from its first entry on, checks every entry and every seal, folds them into the
+state they describe, and compares that with the tables, record by record. It reads one snapshot, so it can run
+while others write. `rebuild` makes the tables anew from a ledger that has nothing wrong with it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import msgspec
 
-from leasehold.engine.port import EntryQuery, Head, LeaseQuery, Snapshot, Store
-from leasehold.kernel.chain import BrokenChain, Entry, check_entry
-from leasehold.kernel.events import DecodeError
-from leasehold.kernel.evolve import IllegalTransition
+from leasehold.engine.port import Head, Snapshot, Store
+from leasehold.engine.signing import key_id_of
+from leasehold.engine.walking import Progress, Walk
+from leasehold.errors import LedgerBroken
+from leasehold.kernel.chain import BrokenChain
 from leasehold.kernel.invariants import invariants
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.keys import Key
 from leasehold.kernel.replay import State
-from leasehold.kernel.view import Keys
 
-_PAGE = 1_000
 _PROBLEMS_SHOWN = 20
 
 
@@ -26,82 +26,114 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """What an audit found. No problems is good news."""
 
     entries: int
+    """How many entries are right, from the first on."""
     leases: int
+    head: Head
+    """The last entry that is right."""
+    sealed: int
+    """The last entry that a seal covers."""
+    unsealed_before: int
+    """The last entry from before this ledger had seals; 0 if it had them from the start."""
+    keys: list[Key]
+    first_bad: int | None
+    """The first entry that is not right."""
     problems: list[str]
 
 
-def audit(store: Store, progress: Callable[[int, int], None] | None = None) -> Audit:
-    """Audit a store; `progress` is told how many entries of how many are done."""
+def audit(
+    store: Store,
+    progress: Progress | None = None,
+    *,
+    expected: Head | None = None,
+    trusted: Collection[str] = (),
+    first_key: str | None = None,
+) -> Audit:
+    """Audit a store; `progress` is told how many entries of how many are done.
+
+    `expected` is a head that was kept elsewhere: the ledger must have it, or have gone on from it. `trusted`
+    names keys that are good although no admitted key vouches for them, and `first_key` the one that must
+    be the first.
+    """
     with store.snapshot() as snapshot:
-        state = State()
-        last: Entry | None = None
+        walk = Walk(expected)
         problems: list[str] = []
+        first_bad: int | None = None
         try:
-            for entry in _entries(snapshot):
-                check_entry(last, entry)
-                state.apply(entry.event)
-                last = entry
-                if progress is not None and entry.position % _PAGE == 0:
-                    progress(entry.position, snapshot.head.position)
-        except (BrokenChain, DecodeError, IllegalTransition, ValueError) as error:
-            problems.append(f"after entry {last.position if last else 0}: {error}")
+            walk.go(snapshot, progress)
+            _check_trust(walk, trusted, first_key)
+        except BrokenChain as error:
+            first_bad = error.position
+            problems.append(str(error))
         else:
-            problems += _differences(state, last, snapshot)
-        problems += invariants(state)
+            problems += _differences(walk, snapshot)
+        problems += invariants(walk.state)
         return Audit(
-            entries=last.position if last else 0,
-            leases=len(state.leases),
+            entries=walk.head.position,
+            leases=len(walk.state.leases),
+            head=walk.head,
+            sealed=walk.sealed,
+            unsealed_before=walk.unsealed_before if walk.sealed else walk.head.position,
+            keys=list(walk.state.keys.values()),
+            first_bad=first_bad,
             problems=problems[:_PROBLEMS_SHOWN],
         )
 
 
-def _entries(snapshot: Snapshot) -> Iterator[Entry]:
-    after, limit = 0, _PAGE
-    while True:
+def rebuild(store: Store, progress: Progress | None = None) -> State:
+    """Make the tables anew from the ledger, in one transaction; raise LedgerBroken if it is not right."""
+    with store.write(durable=True) as transaction:
+        walk = Walk()
         try:
-            page = snapshot.entries(EntryQuery(after=after, limit=limit))
-        except DecodeError:
-            if limit == 1:
-                raise
-            limit = 1  # One unreadable entry hides its whole page: go on singly, to find out which it is.
-            continue
-        if not page:
-            return
-        yield from page
-        after = page[-1].position
+            walk.go(transaction, progress)
+        except BrokenChain as error:
+            raise LedgerBroken(
+                f"{error}; the tables were left alone. Restore a backup with `leasehold restore`",
+                position=error.position,
+            ) from error
+        if walk.state.authority is None:
+            raise LedgerBroken("the ledger is empty, so there is nothing to rebuild the tables from")
+        transaction.rebuild(walk.state)
+    return walk.state
 
 
-def _differences(state: State, last: Entry | None, snapshot: Snapshot) -> list[str]:
+def _check_trust(walk: Walk, trusted: Collection[str], first_key: str | None) -> None:
+    """Refuse keys that nobody vouches for, and a first key that is not the one it should be."""
+    for place, key in enumerate(walk.state.keys.values()):
+        key_id, position = key_id_of(key.public_key), walk.enrolled_at[key.public_key]
+        if place == 0 and first_key not in (None, key_id):
+            raise BrokenChain(position, f"pins {key_id} as the first key, and it should be {first_key}")
+        if not key.is_vouched_for and key_id not in trusted:
+            raise BrokenChain(
+                position,
+                f"enrols {key_id}, which no admitted key vouches for; if you know it, trust it, or let "
+                "`leasehold keys vouch` be run with an admitted key",
+            )
+    if first_key is not None and not walk.state.keys:
+        raise BrokenChain(1, f"is not sealed, and should be with {first_key}")
+
+
+def _differences(walk: Walk, snapshot: Snapshot) -> list[str]:
     """Return where the tables say something else than the ledger, or nothing that can be read."""
-    found: list[str] = []
     try:
-        found.extend(_compare(state, last, snapshot))
+        tables = snapshot.state()
     except (LookupError, ValueError, msgspec.MsgspecError) as error:
-        found.append(f"a row of the tables cannot be read: {error!r}")
+        return [f"a row of the tables cannot be read: {error!r}"]
+    found: list[str] = []
+    if walk.head != snapshot.head:
+        found.append(f"the ledger ends at entry {walk.head.position}, and should at {snapshot.head.position}")
+    for name in State.__struct_fields__:
+        found.extend(_compare(name, getattr(tables, name), getattr(walk.state, name)))
     return found
 
 
-def _compare(state: State, last: Entry | None, snapshot: Snapshot) -> Iterator[str]:
-    head = Head() if last is None else Head(position=last.position, hash=last.hash)
-    if head != snapshot.head:
-        yield f"the ledger ends at entry {head.position}, and should at {snapshot.head.position}"
-    if state.authority != snapshot.authority:
-        yield f"the registrar's record is {snapshot.authority}, the ledger says {state.authority}"
-    eras = snapshot.read(Keys(eras=set(state.eras))).eras
-    if eras != state.eras:
-        yield f"the ended eras are {eras}, the ledger says {state.eras}"
-    seen: set[str] = set()
-    for lease in _all_leases(snapshot):
-        seen.add(lease.lease_id)
-        expected = state.leases.get(lease.lease_id)
-        if lease != expected:
-            yield f"lease {lease.lease_id} is {lease}, the ledger says {expected}"
-    for lease_id in state.leases.keys() - seen:
-        yield f"lease {lease_id} is missing from the tables"
-
-
-def _all_leases(snapshot: Snapshot) -> Iterator[Lease]:
-    after: str | None = None
-    while page := snapshot.leases(LeaseQuery(after=after, limit=_PAGE)):
-        yield from page
-        after = page[-1].lease_id
+def _compare(name: str, tables: Any, ledger: Any) -> Iterator[str]:
+    """Compare one kind of record, whatever it is."""
+    if not isinstance(ledger, dict):
+        if tables != ledger:
+            yield f"{name}: the tables say {tables}, the ledger says {ledger}"
+        return
+    for key, record in tables.items():
+        if record != ledger.get(key):
+            yield f"{name} {key!r}: the tables say {record}, the ledger says {ledger.get(key)}"
+    for key in ledger.keys() - tables.keys():
+        yield f"{name} {key!r} is missing from the tables"

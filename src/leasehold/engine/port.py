@@ -10,15 +10,17 @@ the outcome is unknown. A store that notices at commit that what was read has ch
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from leasehold.engine.sealing import Sealer
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import GENESIS_HASH, Entry
+from leasehold.kernel.events import Event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import Keys, Records
 
@@ -79,6 +81,15 @@ class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
     types: tuple[str, ...] = ()
 
 
+LedgerRow = tuple[Any, ...]
+"""An entry as a store keeps it, for those who check it: nothing of it is believed yet.
+
+Its position, body, hash and seal (or None); how many tokens of its epoch had been given out at the end of
+its commit (None where that is not kept); and behind that what the store finds it by, which has to be what
+`filing` gives for the event in the body. Plain tuples, because a long ledger has millions.
+"""
+
+
 class Snapshot(Protocol):
     """One consistent look at the store, which sees no later commit."""
 
@@ -112,6 +123,18 @@ class Snapshot(Protocol):
         """Return the ledger entries that a query asks for, without checking their hashes."""
         ...
 
+    def rows(self, after: int, limit: int) -> Sequence[LedgerRow]:
+        """Return the ledger as it is kept, behind a position."""
+        ...
+
+    def filing(self, event: Event) -> tuple[object, ...]:
+        """Return what this store finds an event by."""
+        ...
+
+    def state(self) -> State:
+        """Return everything that the tables say, whole, to be held against the ledger."""
+        ...
+
 
 class Transaction(Snapshot, Protocol):
     """The only writer while it lasts (or one that will notice at commit that it was not)."""
@@ -127,6 +150,10 @@ class Transaction(Snapshot, Protocol):
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
         """Return leases recorded as standing that time may have ended, the longest overdue first."""
+        ...
+
+    def rebuild(self, state: State) -> None:
+        """Replace the content of all tables but the ledger's, durably; or raise and change nothing."""
         ...
 
     def commit(self, batch: Batch) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery
+from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery, LedgerRow
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
@@ -21,6 +21,7 @@ from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import Event, Remembered
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, Mode
+from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
 
@@ -164,11 +165,26 @@ class MemoryTables:
             self.eras[era.number] = era
         for key in batch.keys:
             self.keys[key.public_key] = key
-        for entry in batch.entries:
-            if isinstance(entry.event, Remembered) and entry.event.request is not None:
-                self.requests[entry.event.request] = entry.event
+        self._remember(batch.entries)
         self.authority = batch.authority
         self.revision = object()
+
+    def rebuild(self, state: State) -> None:
+        """Take the records from a state, and the rest of the tables from the records and the ledger."""
+        assert state.authority is not None, "a ledger that begins has a registrar"
+        made = MemoryTables()
+        for lease in state.leases.values():
+            made._put(lease)
+        made._remember(self.entries)
+        self.leases, self.standing, self.requests = made.leases, made.standing, made.requests
+        self.authority, self.eras, self.keys = state.authority, dict(state.eras), dict(state.keys)
+        self.revision = object()
+
+    def _remember(self, entries: list[Entry]) -> None:
+        """Keep which event each request caused."""
+        for entry in entries:
+            if isinstance(entry.event, Remembered) and entry.event.request is not None:
+                self.requests[entry.event.request] = entry.event
 
     def _refuse_impossible(self, batch: Batch) -> None:
         """Keep unique what must be, whatever the law has let through: lease ids, and exclusive leases."""
@@ -269,6 +285,25 @@ class MemorySnapshot:
                 found.append(entry)
         return found
 
+    def rows(self, after: int, limit: int) -> list[LedgerRow]:
+        """Return the ledger as it is kept, behind a position."""
+        found = self._tables.entries[after : after + limit]
+        return [(one.position, one.body, one.hash, one.seal, None, one.event) for one in found]
+
+    def filing(self, event: Event) -> tuple[object, ...]:
+        """Return what an event is found by: itself."""
+        return (event,)
+
+    def state(self) -> State:
+        """Return everything that the tables say."""
+        tables = self._tables
+        return State(
+            leases=dict(tables.leases),
+            authority=tables.authority,
+            eras=dict(tables.eras),
+            keys=dict(tables.keys),
+        )
+
 
 class MemoryTransaction(MemorySnapshot):
     """The only writer while it lasts."""
@@ -284,6 +319,10 @@ class MemoryTransaction(MemorySnapshot):
     def revision(self) -> object:
         """Return what stands for the tables as they are now."""
         return self._tables.revision
+
+    def rebuild(self, state: State) -> None:
+        """Make the tables anew, but not the ledger."""
+        self._tables.rebuild(state)
 
     def lapsed(self, now: Tick, limit: int) -> list[str]:
         """Return standing leases that time may have ended, the longest overdue first, then the oldest.

@@ -10,12 +10,13 @@ from functools import cached_property
 import apsw
 import msgspec
 
-from leasehold.engine.port import EntryQuery, Head, LeaseQuery
+from leasehold.engine.port import EntryQuery, Head, LeaseQuery, LedgerRow
 from leasehold.kernel.authority import Authority, ClockReading
 from leasehold.kernel.chain import Entry, entry_of
-from leasehold.kernel.events import decode_event
+from leasehold.kernel.events import Event, decode_event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
+from leasehold.kernel.replay import State
 from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
@@ -25,6 +26,7 @@ from leasehold.stores.sqlite.rows import (
     Row,
     authority_of,
     era_of,
+    filing_of,
     key_of,
     lease_of,
 )
@@ -54,7 +56,13 @@ _CHILDREN = (
     "WHERE parent = ? AND status = 'active' AND parent IS NOT NULL LIMIT ?"
 )
 _KEYS = f"SELECT {KEY_COLUMNS} FROM keys ORDER BY number"
-_ERA = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras WHERE number = ?"
+_ERAS = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras"
+_ERA = f"{_ERAS} WHERE number = ?"
+_ROWS = (
+    "SELECT position, CAST(body AS BLOB), hash, seal, counter, "
+    "type, at_ns, tenant, lease_id, resource, holder, token, request, tick "
+    "FROM events WHERE position > ? ORDER BY position LIMIT ?"
+)
 
 _FEW = 4
 """Up to so many leases, one lookup each is quicker than one query for all."""
@@ -162,6 +170,26 @@ class SqliteSnapshot:
         return [
             entry_of(position, body.encode(), entry_hash, seal) for position, body, entry_hash, seal in rows
         ]
+
+    def rows(self, after: int, limit: int) -> list[LedgerRow]:
+        """Return the ledger as it is kept, behind a position."""
+        return self._connection.execute(_ROWS, (after, limit)).fetchall()
+
+    def filing(self, event: Event) -> tuple[object, ...]:
+        """Return what an event is found by."""
+        return filing_of(event)
+
+    def state(self) -> State:
+        """Return everything that the tables say."""
+        execute = self._connection.execute
+        leases = [lease_of(row) for row in execute(f"SELECT {LEASE_COLUMNS} FROM leases")]
+        eras = [era_of(row) for row in execute(_ERAS)]
+        return State(
+            leases={lease.lease_id: lease for lease in leases},
+            authority=self.authority,
+            eras={era.number: era for era in eras},
+            keys={key.public_key: key for key in self.signing_keys()},
+        )
 
 
 # An entry that names the lease alone, or a renewal of several of its holder's leases that has it among

@@ -14,6 +14,7 @@ from leasehold.engine.port import Head
 from leasehold.kernel.authority import Authority, Era
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.delegation import Delegation
+from leasehold.kernel.events import Event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.tick import Tick
@@ -189,9 +190,19 @@ EVENT_COLUMNS = (
 
 def event_columns(entry: Entry, counter: int) -> Row:
     """Spell an entry as the values of EVENT_COLUMNS."""
-    event = entry.event
     return (
         entry.position,
+        *filing_of(entry.event),
+        counter,
+        entry.body.decode(),
+        entry.hash,
+        entry.seal,
+    )
+
+
+def filing_of(event: Event) -> tuple[object, ...]:
+    """Return the columns that repeat parts of an event, for queries."""
+    return (
         event.type,
         event.at_ns,
         getattr(event, "tenant", None),
@@ -201,10 +212,6 @@ def event_columns(entry: Entry, counter: int) -> Row:
         getattr(event, "token", None),
         event.request,
         event.tick.value,
-        counter,
-        entry.body.decode(),
-        entry.hash,
-        entry.seal,
     )
 
 

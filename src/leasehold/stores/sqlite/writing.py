@@ -1,6 +1,7 @@
 """How a batch becomes rows: all of them, or none."""
 
 from leasehold.engine.port import Batch
+from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.rows import (
@@ -91,6 +92,19 @@ class SqliteTransaction(SqliteSnapshot):
         if batch.opens_epoch:
             self._execute(_SET_AUTHORITY, authority_columns(batch.authority))
         self._execute("COMMIT")
+
+    def rebuild(self, state: State) -> None:
+        """Make the tables anew, in one transaction. What holders report about their work is left alone."""
+        assert state.authority is not None, "a ledger that begins has a registrar"
+        for table in ("leases", "eras", "keys"):
+            self._connection.execute(f"DELETE FROM {table}")
+        self._connection.executemany(INSERT_LEASE, (row_of(lease) for lease in state.leases.values()))
+        delegating = (lease for lease in state.leases.values() if lease.delegation is not None)
+        self._connection.executemany(SET_DELEGATION, (delegation_of(lease) for lease in delegating))
+        self._connection.executemany(_END_ERA, (era_columns(era) for era in state.eras.values()))
+        self._connection.executemany(_SET_KEY, (key_columns(key) for key in state.keys.values()))
+        self._connection.execute(_SET_AUTHORITY, authority_columns(state.authority))
+        self._connection.execute("COMMIT")
 
     def _write(self, sql: str, rows: list[Row]) -> None:
         if len(rows) == 1:

@@ -1,0 +1,159 @@
+"""A walk along the ledger that believes nothing it has not checked.
+
+Each entry must follow the one before, match its hash, decode, be something the law could have produced, be
+filed for queries as what it is, and be covered by the seal of a key that was admitted when the commit
+began. The walk stops at the first entry that is not, and says which and why.
+
+Not found by a walk alone: a ledger that was cut off at its end, or made anew from its first entry on with
+keys of somebody's own. A head, or the name of the first key, kept elsewhere finds those.
+"""
+
+from collections.abc import Callable, Iterable
+
+from leasehold.engine.port import Head, LedgerRow, Snapshot
+from leasehold.engine.sealing import is_sealed, sealed_by
+from leasehold.engine.signing import is_signed, key_id_of
+from leasehold.kernel.chain import BrokenChain, link
+from leasehold.kernel.events import DecodeError, Event, KeyEnrolled, KeyVouched, OwnEvent, decode_event
+from leasehold.kernel.evolve import IllegalTransition
+from leasehold.kernel.keys import voucher_message
+from leasehold.kernel.replay import State
+
+_PAGE = 1_000
+
+Progress = Callable[[int, int], None]
+"""Is told how many entries of how many are done."""
+
+
+class Walk:
+    """How far the ledger has been checked, and the state that it describes up to there."""
+
+    def __init__(self, expected: Head | None = None) -> None:
+        self.state = State()
+        self._expected = expected
+        self.head = Head()
+        self.sealed = 0
+        """The last entry that a seal covers."""
+        self.unsealed_before = 0
+        """The last entry from before there were seals."""
+        self.enrolled_at: dict[bytes, int] = {}
+        """Which entry enrolled each key."""
+        self._sealers: dict[str, bytes] = {}
+        """The keys that were admitted when the present commit began, by name."""
+        self._key_changes = 0
+        self._counters: list[int | None] = []
+        """What the rows of the present commit say of how many tokens were given out."""
+
+    def go(self, snapshot: Snapshot, progress: Progress | None = None) -> None:
+        """Walk to the end of the ledger; raise BrokenChain at the first entry that is not right."""
+        total = snapshot.head.position
+        limit = _PAGE
+        while True:
+            try:
+                page = snapshot.rows(self.head.position, limit)
+            except ValueError as error:  # bytes that are no text
+                if limit == 1:
+                    raise BrokenChain(self.head.position + 1, f"cannot be read: {error}") from error
+                limit = 1  # One unreadable row hides its whole page: go on singly, to find out which it is.
+                continue
+            if not page:
+                break
+            self._check_page(page, snapshot.filing)
+            if progress is not None and len(page) == _PAGE:
+                progress(self.head.position, total)
+        if self._expected is not None and self._expected.position > self.head.position:
+            raise BrokenChain(self.head.position + 1, "is missing: the head that was kept lies behind it")
+        if self._sealers and self.sealed < self.head.position:
+            raise BrokenChain(self.sealed + 1, "is not sealed, and neither is any behind it")
+
+    def _check_page(self, page: Iterable[LedgerRow], filing: Callable[[Event], tuple[object, ...]]) -> None:
+        """Check rows. A tight loop: a long history has millions."""
+        apply, expected = self.state.apply, self._expected
+        position, previous = self.head.position, self.head.hash
+        try:
+            for row in page:
+                place, body, claimed, seal, counter = row[:5]
+                if place != position + 1:
+                    raise BrokenChain(position + 1, f"is missing: {place} follows {position}")
+                if link(previous, place, body) != claimed:
+                    raise BrokenChain(place, "its hash does not match its content")
+                event = _decoded(place, body)
+                if row[5:] != filing(event):
+                    raise BrokenChain(place, "it is filed for queries as something else than it is")
+                try:
+                    apply(event)
+                except (IllegalTransition, ValueError) as error:
+                    raise BrokenChain(place, str(error)) from error
+                if isinstance(event, OwnEvent):
+                    self._check_own(place, event)
+                self._counters.append(counter)
+                if seal is not None:
+                    self._check_seal(place, claimed, seal)
+                if expected is not None and place == expected.position and claimed != expected.hash:
+                    raise BrokenChain(place, "is another than the head that was kept says")
+                position, previous = place, claimed
+        finally:
+            self.head = Head(position=position, hash=previous)
+
+    def _check_own(self, place: int, event: OwnEvent) -> None:
+        for public_key in self.state.keys.keys() - self.enrolled_at.keys():
+            self.enrolled_at[public_key] = place
+        if (
+            isinstance(event, KeyEnrolled | KeyVouched)
+            and event.vouched_by
+            and not is_signed(event.vouched_by, voucher_message(event.public_key), event.voucher)
+        ):
+            raise BrokenChain(place, "the signature that vouches for its key is not right")
+
+    def _check_seal(self, place: int, entry_hash: bytes, seal: bytes) -> None:
+        key_id = sealed_by(seal)
+        public_key = self._sealers.get(key_id) or self._enrolled_itself(key_id)
+        if public_key is None:
+            raise BrokenChain(place, f"is sealed with {key_id}, which was not admitted then")
+        for first in self._firsts(public_key):
+            if is_sealed(seal, public_key, first, place, entry_hash):
+                break
+        else:
+            raise BrokenChain(place, f"its seal with {key_id} is not right")
+        self._check_counters(place)
+        if not self._sealers:
+            self.unsealed_before = first - 1
+        self.sealed = place
+        authority = self.state.authority
+        if authority is not None and authority.key_changes != self._key_changes:
+            self._key_changes = authority.key_changes
+            admitted = (key.public_key for key in self.state.keys.values() if key.is_admitted)
+            self._sealers = {key_id_of(public_key): public_key for public_key in admitted}
+
+    def _enrolled_itself(self, key_id: str) -> bytes | None:
+        """Return a key that seals the very commit that enrols it: it must have enrolled itself."""
+        for public_key, place in self.enrolled_at.items():
+            if place > self.sealed and key_id_of(public_key) == key_id:
+                return None if self.state.keys[public_key].vouched_by else public_key
+        return None
+
+    def _firsts(self, public_key: bytes) -> Iterable[int]:
+        """Return where the commit can have begun: behind the last seal.
+
+        The first seal of a ledger from before there were seals begins with the key's enrolment, or with the
+        new epoch right before that.
+        """
+        if self._sealers:
+            return (self.sealed + 1,)
+        enrolled = self.enrolled_at[public_key]
+        return (enrolled, max(1, enrolled - 1))
+
+    def _check_counters(self, place: int) -> None:
+        """Every row of a commit tells how many tokens of its epoch were given out at its end."""
+        counter = None if self.state.authority is None else self.state.authority.counter
+        ours = self._counters if self._sealers else self._counters[-1:]
+        if any(one is not None and one != counter for one in ours):
+            raise BrokenChain(place, "it is filed with another counter than its commit had")
+        del self._counters[:]
+
+
+def _decoded(place: int, body: bytes) -> Event:
+    try:
+        return decode_event(body)
+    except DecodeError as error:
+        raise BrokenChain(place, f"is no event that this version understands: {error}") from error
