@@ -13,6 +13,7 @@ from leasehold.errors import StoreUnusable
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
+    from leasehold.stores.sqlite import SqliteStore
 
 HOLDER_VARIABLE = "LEASEHOLD_HOLDER"
 
@@ -41,6 +42,18 @@ def connected(arguments: Namespace, *, create: bool = False, holder: str | None 
         closing.join(_CLOSE_PATIENCE_SECONDS)
         raise
     client.close()
+
+
+@contextmanager
+def opened(arguments: Namespace) -> "Iterator[SqliteStore]":
+    """Open the store that the arguments mean, as it is: nothing is recorded for looking at it."""
+    from leasehold.stores.sqlite import SqliteStore
+
+    store = SqliteStore(store_path(arguments), durability=arguments.durability, create=False)
+    try:
+        yield store
+    finally:
+        store.close()
 
 
 def store_path(arguments: Namespace) -> Path:

@@ -119,13 +119,27 @@ def all_commands() -> Commands:
         doctor,
         endings,
         events,
+        ledger,
         looking,
         running,
         upkeep,
     )
 
     commands = Commands()
-    for group in (claims, delegating, endings, looking, events, certificates, running, upkeep, doctor, demo):
+    groups = (
+        claims,
+        delegating,
+        endings,
+        looking,
+        events,
+        certificates,
+        running,
+        ledger,
+        upkeep,
+        doctor,
+        demo,
+    )
+    for group in groups:
         group.add_commands(commands)
     return commands
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text
+from leasehold.engine.audit import Audit
+from leasehold.engine.port import Head
 from leasehold.engine.registrar import LeaseStatus, Registrar
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import LeaseState
@@ -92,6 +94,21 @@ class AsyncReading:
                 # Nothing of interest up to what was there before we looked: go on behind it.
                 position = max(position, seen)
                 await self._calls.read(self._registrar.store.wait, position, _WATCH_POLL_SECONDS)
+
+    async def head(self) -> Head:
+        """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
+        return await self._calls.read(self._registrar.head)
+
+    async def verify(
+        self, *, head: Head | None = None, first_key: str | None = None, trusted: Iterable[str] = ()
+    ) -> Audit:
+        """Check the whole ledger, its seals, and that the tables say the same; `problems` is empty if so.
+
+        `head` is one that was kept elsewhere, `first_key` the name of the key that must be the first, and
+        `trusted` names keys that you know although no admitted key vouches for them.
+        """
+        keys = tuple(trusted)
+        return await self._calls.read(self._registrar.verify, head, first_key, keys)
 
     async def list(
         self,

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import msgspec
 
+from leasehold.engine.audit import Audit, audit
 from leasehold.engine.batch import Outcome, open_epoch
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Call, Committer
-from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
+from leasehold.engine.port import EntryQuery, Head, LeaseQuery, Snapshot, Store
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import InvalidInput, StoreBusy, error_of
@@ -115,6 +116,15 @@ class Registrar:
             now = now_of(transaction.authority, transaction.reading())
             overdue = transaction.lapsed(now.tick, limit)
         yield from overdue
+
+    def head(self) -> Head:
+        """Return where the ledger ends."""
+        with self.store.snapshot() as snapshot:
+            return snapshot.head
+
+    def verify(self, head: Head | None, first_key: str | None, trusted: tuple[str, ...]) -> Audit:
+        """Check the whole ledger against itself, a head kept elsewhere, and the tables."""
+        return audit(self.store, expected=head, first_key=first_key, trusted=trusted)
 
     def signing_key(self) -> SigningKey:
         """Return the key that this process signs with; it is enrolled first if need be."""

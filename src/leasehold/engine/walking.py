@@ -51,7 +51,7 @@ class Walk:
         while True:
             try:
                 page = snapshot.rows(self.head.position, limit)
-            except ValueError as error:  # bytes that are no text
+            except ValueError as error:  # bytes in a column that are no text
                 if limit == 1:
                     raise BrokenChain(self.head.position + 1, f"cannot be read: {error}") from error
                 limit = 1  # One unreadable row hides its whole page: go on singly, to find out which it is.
@@ -147,8 +147,9 @@ class Walk:
         """Every row of a commit tells how many tokens of its epoch were given out at its end."""
         counter = None if self.state.authority is None else self.state.authority.counter
         ours = self._counters if self._sealers else self._counters[-1:]
-        if any(one is not None and one != counter for one in ours):
-            raise BrokenChain(place, "it is filed with another counter than its commit had")
+        for first, one in enumerate(ours, place - len(ours) + 1):
+            if one is not None and one != counter:
+                raise BrokenChain(first, "it is filed with another counter than its commit had")
         del self._counters[:]
 
 

@@ -1,0 +1,258 @@
+"""verify, head, rebuild, keys: is the history what was written, and who vouches for it?"""
+
+import argparse
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from leasehold.cli.connecting import opened, user_at_host
+from leasehold.cli.output import Cell, Output, counted, local_time
+from leasehold.cli.parser import Commands
+from leasehold.cli.progress import Progress
+from leasehold.errors import EXIT_ERROR
+
+if TYPE_CHECKING:
+    from leasehold.engine.audit import Audit
+    from leasehold.engine.port import Head
+    from leasehold.kernel.keys import Key
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    _add_verify(commands)
+    commands.add(
+        "head",
+        _head,
+        "print where the ledger ends, to keep elsewhere",
+        details="""\
+Prints POSITION:HASH. Keep it where whoever can write the store cannot: `leasehold verify --head` finds with
+it what no chain can show by itself, a ledger that was cut off or written anew.
+
+example:
+  leasehold head >> /mnt/elsewhere/leases.heads
+
+exit codes: 0 done · 1 error · 2 wrong usage""",
+    )
+    commands.add(
+        "rebuild",
+        _rebuild,
+        "make the tables anew from the ledger",
+        details="""\
+Replaces what the tables say by what the ledger says, in one transaction. Refused, and nothing is changed, if
+anything is wrong with the ledger.
+
+example:
+  leasehold rebuild --store sqlite:////srv/leases.db
+
+exit codes: 0 done · 1 error, or the ledger is broken · 2 wrong usage""",
+    )
+    _add_keys(commands)
+
+
+def _add_verify(commands: Commands) -> None:
+    parser = commands.add(
+        "verify",
+        _verify,
+        "prove that the history is what was written, and that the tables say the same",
+        details="""\
+Checks every entry: its hash, its seal, that the law could have produced it, that queries find it as what it
+is; replays them all, and compares the result with the tables. Names the first entry that is not right.
+Changes nothing.
+
+examples:
+  leasehold verify
+  leasehold verify --head 4711:9f2c…   (what `leasehold head` printed earlier)
+
+exit codes: 0 all is right · 1 something is not, or an error · 2 wrong usage""",
+    )
+    parser.add_argument(
+        "--head", type=_head_of, metavar="POSITION:HASH", help="a head that was kept elsewhere"
+    )
+    parser.add_argument("--first-key", metavar="KEY", help="the key that must be the first")
+    parser.add_argument(
+        "--trust",
+        metavar="KEY",
+        action="append",
+        default=[],
+        help="a key that you know, although no admitted key vouches for it; may be repeated",
+    )
+
+
+def _head_of(text: str) -> "Head":
+    from leasehold.engine.port import Head
+
+    position, separator, digits = text.partition(":")
+    try:
+        entry_hash = bytes.fromhex(digits)
+    except ValueError:
+        entry_hash = b""
+    if not (separator and position.isdecimal() and len(entry_hash) == 32):
+        raise argparse.ArgumentTypeError(f"{text!r} is no head; write what `leasehold head` prints")
+    return Head(position=int(position), hash=entry_hash)
+
+
+def _verify(arguments: Namespace) -> int:
+    from leasehold.engine.audit import audit
+
+    out = Output(arguments)
+    progress = Progress("verifying", out)
+    with opened(arguments) as store:
+        found = audit(
+            store,
+            progress,
+            expected=arguments.head,
+            trusted=arguments.trust,
+            first_key=arguments.first_key,
+        )
+    progress.clear()
+    if out.as_json:
+        out.json(_audit_shape(found))
+    else:
+        _tell(out, found)
+    return EXIT_ERROR if found.problems else 0
+
+
+def _audit_shape(found: "Audit") -> dict[str, Any]:
+    return {
+        "ok": not found.problems,
+        "entries": found.entries,
+        "leases": found.leases,
+        "head": _spelled(found.head),
+        "sealed": found.sealed,
+        "unsealed_before": found.unsealed_before,
+        "keys": [_key_shape(key) for key in found.keys],
+        "first_bad": found.first_bad,
+        "problems": found.problems,
+    }
+
+
+def _tell(out: Output, found: "Audit") -> None:
+    for problem in found.problems:
+        out.line(f"{out.colour('PROBLEM', 'red')}  {problem}")
+    if found.unsealed_before:
+        out.line(f"entries up to {found.unsealed_before} are from before this ledger was sealed")
+    if found.problems:
+        out.line("something is not right")
+        return
+    keys = counted(len(found.keys), "key")
+    out.line(
+        f"all is right: {found.entries:,} entries, sealed with {keys}, and "
+        f"{counted(found.leases, 'lease')} as the tables say"
+    )
+    out.line(f"head {_spelled(found.head)}")
+
+
+def _spelled(head: "Head") -> str:
+    return f"{head.position}:{head.hash.hex()}"
+
+
+def _head(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with opened(arguments) as store, store.snapshot() as snapshot:
+        head = snapshot.head
+    if out.as_json:
+        out.json({"head": _spelled(head), "position": head.position, "hash": head.hash.hex()})
+    else:
+        out.line(_spelled(head))
+    return 0
+
+
+def _rebuild(arguments: Namespace) -> int:
+    from leasehold.engine.audit import rebuild
+
+    out = Output(arguments)
+    progress = Progress("rebuilding", out)
+    with opened(arguments) as store:
+        state = rebuild(store, progress)
+    progress.clear()
+    if out.as_json:
+        out.json({"leases": len(state.leases)})
+    else:
+        out.line(f"rebuilt {counted(len(state.leases), 'lease')} from the ledger")
+    return 0
+
+
+def _add_keys(commands: Commands) -> None:
+    parser = commands.add(
+        "keys",
+        _keys,
+        "list, rotate, retire or vouch for the keys that seal the ledger",
+        details="""\
+list     every key that seals the ledger, or did (the default)
+rotate   put a new key in the place of yours
+retire   let KEY seal nothing any more
+vouch    vouch with your key for KEY, which had enrolled itself: another user's, or one after a loss
+
+examples:
+  leasehold keys
+  leasehold keys rotate --reason "yearly"
+  leasehold keys vouch 717536a949552cc6
+
+exit codes: 0 done · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument(
+        "action", nargs="?", choices=("list", "rotate", "retire", "vouch"), default="list", help="what to do"
+    )
+    parser.add_argument("key", metavar="KEY", nargs="?", help="which key, for retire and vouch")
+    parser.add_argument("--reason", metavar="TEXT", default="", help="why, for history")
+
+
+def _keys(arguments: Namespace) -> int:
+    from leasehold.engine.keyholding import retire, rotate, vouch
+    from leasehold.errors import InvalidInput
+
+    out = Output(arguments)
+    action, key_id = arguments.action, arguments.key
+    if (key_id is None) == (action in ("retire", "vouch")):
+        raise InvalidInput(f"`keys {action}` {'needs a' if key_id is None else 'takes no'} KEY", field="key")
+    why = {"actor": user_at_host(), "reason": arguments.reason}
+    with opened(arguments) as store:
+        match action:
+            case "rotate":
+                keys = [rotate(store, **why)]
+            case "retire":
+                keys = [retire(store, key_id, **why)]
+            case "vouch":
+                keys = [vouch(store, key_id, **why)]
+            case _:
+                with store.snapshot() as snapshot:
+                    keys = snapshot.signing_keys()
+    if out.as_json:
+        out.json({"keys": [_key_shape(key) for key in keys]})
+    elif not keys:
+        out.line("no keys: this ledger is not sealed yet")
+    else:
+        out.table(["KEY", "STATE", "VOUCHED FOR", "ENROLLED", "BY"], [_key_row(key) for key in keys])
+    return 0
+
+
+def _key_row(key: "Key") -> list[Cell]:
+    from leasehold.engine.signing import key_id_of
+
+    vouched = "first" if key.number == 1 else key_id_of(key.vouched_by) if key.vouched_by else "by nobody"
+    return [
+        key_id_of(key.public_key),
+        ("admitted", "green") if key.is_admitted else ("retired", "dim"),
+        vouched,
+        local_time(key.enrolled_at_ns),
+        key.enrolled_by,
+    ]
+
+
+def _key_shape(key: "Key") -> dict[str, Any]:
+    from leasehold.cli.shapes import utc
+    from leasehold.engine.signing import key_id_of
+
+    return {
+        "key_id": key_id_of(key.public_key),
+        "public_key": key.public_key.hex(),
+        "number": key.number,
+        "admitted": key.is_admitted,
+        "vouched_for": key.is_vouched_for,
+        "vouched_by": key_id_of(key.vouched_by) if key.vouched_by else None,
+        "enrolled_at": utc(key.enrolled_at_ns),
+        "enrolled_by": key.enrolled_by,
+        "reason": key.reason,
+        "retired_at": utc(key.retired_at_ns),
+        "retired_by": key.retired_by,
+        "retire_reason": key.retire_reason,
+    }

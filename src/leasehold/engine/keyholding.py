@@ -1,0 +1,117 @@
+"""Rotating, retiring and vouching for the keys that seal a ledger.
+
+Each of these is an event in the ledger, sealed by a key that is admitted already. A key that cannot be used
+that way is refused with `InvalidInput`, and nothing is changed.
+"""
+
+from collections.abc import Callable
+
+from leasehold.engine.batch import open_epoch, record
+from leasehold.engine.port import Store, Transaction
+from leasehold.engine.signing import SigningKey, key_id_of
+from leasehold.errors import InvalidInput
+from leasehold.kernel.authority import now_of
+from leasehold.kernel.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent
+from leasehold.kernel.keys import Key, voucher_message
+from leasehold.kernel.tick import Now
+
+
+def rotate(store: Store, *, actor: str, reason: str = "") -> Key:
+    """Put a new key in the place of the one that this process seals with; return the new one."""
+    made: list[SigningKey] = []
+
+    def change(transaction: Transaction, now: Now) -> list[OwnEvent]:
+        old = store.sealer.key_for(transaction.authority, transaction.signing_keys)
+        key = _known(transaction, old.key_id)
+        new = store.sealer.spare(transaction.signing_keys())
+        made.append(new)
+        # A key that nobody vouches for cannot pass on what it does not have.
+        vouched_by = old.public_key if key.is_vouched_for else b""
+        enrolled = KeyEnrolled(
+            tick=now.tick,
+            at_ns=now.wall_ns,
+            actor=actor,
+            public_key=new.public_key,
+            reason=reason,
+            vouched_by=vouched_by,
+            voucher=old.sign(voucher_message(new.public_key)) if vouched_by else b"",
+        )
+        retired = KeyRetired(
+            tick=now.tick, at_ns=now.wall_ns, actor=actor, public_key=old.public_key, reason=reason
+        )
+        return [enrolled, retired]
+
+    _change(store, change)
+    with store.snapshot() as snapshot:
+        return _find(snapshot.signing_keys(), made[-1].key_id)
+
+
+def retire(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
+    """Let a key seal nothing any more; return it as it is then."""
+
+    def change(transaction: Transaction, now: Now) -> list[OwnEvent]:
+        key = _known(transaction, key_id)
+        if not key.is_admitted:
+            raise InvalidInput(f"key {key_id} was retired already", field="key_id")
+        if sum(one.is_admitted for one in transaction.signing_keys()) == 1:
+            raise InvalidInput(
+                f"key {key_id} is the only one that is admitted; rotate it instead", field="key_id"
+            )
+        return [
+            KeyRetired(
+                tick=now.tick, at_ns=now.wall_ns, actor=actor, public_key=key.public_key, reason=reason
+            )
+        ]
+
+    _change(store, change)
+    with store.snapshot() as snapshot:
+        return _find(snapshot.signing_keys(), key_id)
+
+
+def vouch(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
+    """Vouch for a key that has enrolled itself, with the one that this process has; return it."""
+
+    def change(transaction: Transaction, now: Now) -> list[OwnEvent]:
+        key = _known(transaction, key_id)
+        if key.is_vouched_for:
+            raise InvalidInput(f"key {key_id} is vouched for already", field="key_id")
+        own = store.sealer.key_for(transaction.authority, transaction.signing_keys)
+        if not _known(transaction, own.key_id).is_vouched_for:
+            raise InvalidInput(
+                f"your own key {own.key_id} is not vouched for; ask somebody whose key is", field="key_id"
+            )
+        return [
+            KeyVouched(
+                tick=now.tick,
+                at_ns=now.wall_ns,
+                actor=actor,
+                public_key=key.public_key,
+                reason=reason,
+                vouched_by=own.public_key,
+                voucher=own.sign(voucher_message(key.public_key)),
+            )
+        ]
+
+    _change(store, change)
+    with store.snapshot() as snapshot:
+        return _find(snapshot.signing_keys(), key_id)
+
+
+def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) -> None:
+    """Commit what `change` gives, sealed with the key that this process has, or enrols for it."""
+    open_epoch(store, to_write=True)
+    with store.write(durable=True) as transaction:
+        authority = transaction.authority
+        assert authority is not None, "a store that was opened has a registrar"
+        record(transaction, change(transaction, now_of(authority, transaction.reading())), store.sealer)
+
+
+def _known(transaction: Transaction, key_id: str) -> Key:
+    return _find(transaction.signing_keys(), key_id)
+
+
+def _find(keys: list[Key], key_id: str) -> Key:
+    for key in keys:
+        if key_id_of(key.public_key) == key_id:
+            return key
+    raise InvalidInput(f"the ledger knows no key {key_id}; list them: leasehold keys list", field="key_id")
