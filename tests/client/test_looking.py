@@ -1,5 +1,6 @@
 """Looking: who holds what, since when, and what happened before."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -144,3 +145,27 @@ async def test_history_is_a_tenants_own(world: Any, tenant: str) -> None:
     history = await world.connect(tenant=tenant).history()
 
     assert [entry.event.holder for entry in history] == [tenant]
+
+
+async def test_history_tells_who_held_a_resource_at_any_moment(leases: Any, clock: FakeClock) -> None:
+    first = await leases.acquire("door", ttl=10)
+    clock.advance(20)
+    second = await leases.acquire("door", ttl=10)
+    start = clock.wall_ns() / 1e9 - 20
+
+    async def tokens(after_seconds: float) -> list[int]:
+        page = await leases.held_at(start + after_seconds, resource="door")
+        return [status.lease.token for status in page.statuses]
+
+    assert [await tokens(seconds) for seconds in (-1, 5, 15, 25)] == [[], [first.token], [], [second.token]]
+    with pytest.raises(leasehold.InvalidInput, match="time zone"):
+        await leases.held_at(datetime(2026, 1, 30))
+    assert (await leases.held_at(datetime(2026, 1, 30, tzinfo=UTC))).statuses == []
+
+
+async def test_a_client_verifies_the_ledger_and_tells_its_head(leases: Any) -> None:
+    await leases.acquire("door")
+    head = await leases.head()
+    found = await leases.verify(head=head)
+    assert (found.problems, found.head, found.entries) == ([], head, 2)
+    assert (await leases.verify(first_key="0123456789abcdef")).first_bad == 1

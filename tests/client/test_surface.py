@@ -41,6 +41,7 @@ def test_the_public_names_are_these() -> None:
         "LeaseStatus",
         "LeaseTerminal",
         "LeaseholdError",
+        "LedgerBroken",
         "LimitExceeded",
         "Mode",
         "NotAcquired",
@@ -106,6 +107,7 @@ ERRORS = [
     ("StoreFailed", "StoreError", "STORE_FAILED", 503, 1),
     ("StoreRejected", "StoreError", "STORE_REJECTED", 503, 1),
     ("StoreUnusable", "StoreError", "STORE_UNUSABLE", 503, 1),
+    ("LedgerBroken", "StoreError", "LEDGER_BROKEN", 503, 1),
 ]
 
 

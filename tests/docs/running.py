@@ -29,6 +29,7 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "HASH"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z?"), "TIME"),
+    (re.compile(r"\b(?=\d*[a-f])[0-9a-f]{16}\b"), "KEY"),
     (re.compile(r"\b\d{10,}\b"), "TOKEN"),
     (re.compile(r"\b[\w.-]+@[\w.-]+(?:/\d+)?"), "USER"),
     (re.compile(r"\bin \d[\d.]*[a-z]+(?:\d+[a-z]+)?\b"), "in DURATION"),

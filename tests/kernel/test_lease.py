@@ -87,3 +87,15 @@ def test_a_lease_is_a_value_that_nobody_changes_in_place() -> None:
     with pytest.raises(AttributeError):
         lease.holder = "bob"  # type: ignore[misc]
     assert lease == a_lease()
+
+
+def test_a_lease_was_held_from_its_grant_to_its_end() -> None:
+    standing = a_lease()
+    assert [standing.was_held_at(at_ns) for at_ns in (4_999, 5_000, 5_049, 5_050)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    ended = a_lease(state=LeaseState.RELEASED, terminated_at_ns=5_020)
+    assert [ended.was_held_at(at_ns) for at_ns in (5_000, 5_019, 5_020)] == [True, True, False]

@@ -196,7 +196,8 @@ def _head(store: SqliteStore) -> int:
 
 
 def _ledger(store: SqliteStore, progress: Callable[[int, int], None]) -> str:
-    found = audit(store, progress)
+    # Whoever asks has these keys in files that only they can read: no need to tell them of their own.
+    found = audit(store, progress, trusted=store.sealer.ring.at_hand())
     if found.problems:
         raise Trouble(
             "; ".join(found.problems),

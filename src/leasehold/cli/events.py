@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.output import Output, local_time
-from leasehold.cli.parser import Commands, positive_number
+from leasehold.cli.parser import Commands, UsageError, positive_number
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from leasehold.kernel.chain import Entry
 
 _PAGE = 1_000
+_HELD_MAXIMUM = 10_000
+"""How many leases a look at one moment shows at most."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -26,12 +30,13 @@ def _add_history(commands: Commands) -> None:
         _history,
         "show what happened, oldest first",
         details="""\
-With --json: one object per line. Each entry's hash covers all entries before it; `leasehold doctor` checks
-the whole chain.
+With --json: one object per line. Each entry's hash covers all entries before it; `leasehold verify` checks
+them all.
 
 examples:
   leasehold history report-42
   leasehold history --holder alice --type revoked --json
+  leasehold history --at "2026-01-30 12:00"
 
 exit codes: 0 done · 1 error · 2 wrong usage""",
     )
@@ -46,6 +51,12 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         metavar="TYPE",
         help="only issued, renewed, released, expired, revoked, rearmed, delegated, reclaimed or spent; "
         "may be repeated",
+    )
+    parser.add_argument(
+        "--at",
+        type=_moment,
+        metavar="TIME",
+        help="who held what at that time: 2026-01-30 12:00 (local), or with a zone, 2026-01-30T12:00Z",
     )
     parser.add_argument("--after", type=_position, default=0, metavar="N", help="go on behind this position")
     parser.add_argument("--limit", type=positive_number, metavar="N", help="at most so many (default: all)")
@@ -69,7 +80,48 @@ def _position(text: str) -> int:
     return int(text)
 
 
+def _moment(text: str) -> "datetime":
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time; write 2026-01-30 12:00, or 2026-01-30T12:00:00Z"
+        ) from None
+
+
+def _held_at(arguments: Namespace) -> int:
+    """Tell who held what at a moment."""
+    from leasehold.cli.shapes import lease_shape
+
+    if arguments.type or arguments.lease or arguments.after:
+        raise UsageError("--at goes with RESOURCE, --holder and --limit only; see `leasehold history --help`")
+    out = Output(arguments)
+    with connected(arguments) as client:
+        page = client.held_at(
+            arguments.at,
+            resource=arguments.resource,
+            holder=arguments.holder,
+            limit=min(arguments.limit or _HELD_MAXIMUM, _HELD_MAXIMUM),
+        )
+    if out.as_json:
+        for status in page.statuses:
+            out.json(lease_shape(status))
+    elif not page.statuses:
+        out.line("nobody held anything then")
+    else:
+        rows = [
+            [lease.resource, lease.holder, lease.mode.value, str(lease.token), lease.lease_id]
+            for lease in (status.lease for status in page.statuses)
+        ]
+        out.table(["RESOURCE", "HOLDER", "MODE", "TOKEN", "LEASE"], rows)
+    return 0
+
+
 def _history(arguments: Namespace) -> int:
+    if arguments.at is not None:
+        return _held_at(arguments)
     out = Output(arguments)
     left = arguments.limit
     after = arguments.after

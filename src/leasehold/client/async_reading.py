@@ -1,10 +1,11 @@
 """Looking at leases and their history, without waiting for anybody who writes."""
 
 from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from leasehold.client.async_calls import AwaitableCalls
-from leasehold.client.inputs import Page, entry_query, page_query, text
+from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
 from leasehold.engine.audit import Audit
 from leasehold.engine.port import Head
 from leasehold.engine.registrar import LeaseStatus, Registrar
@@ -74,6 +75,34 @@ class AsyncReading:
             limit=limit,
         )
         return await self._calls.read(self._registrar.entries, query)
+
+    async def held_at(
+        self,
+        moment: float | datetime,
+        *,
+        resource: str | None = None,
+        holder: str | None = None,
+        limit: int = 1_000,
+        after: str | None = None,
+    ) -> Page:
+        """Return a page of the leases that stood at a moment: who held what then, under which token.
+
+        `moment` is a time with its zone, or seconds since 1970. Wall times are for people: where a clock
+        was set back or forth, history can only tell what it showed. `page.next` continues as `after`.
+        """
+        at_ns = wall_time_ns("moment", moment)
+        query = page_query(
+            self._tenant,
+            resource=resource,
+            holder=holder,
+            states=(),
+            held_at_ns=at_ns,
+            after=after,
+            limit=limit,
+        )
+        statuses = await self._calls.read(self._registrar.page, query)
+        full = len(statuses) == limit
+        return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)
 
     async def watch(
         self, *, after: int | None = None, resource: str | None = None, holder: str | None = None

@@ -1,7 +1,7 @@
 """What callers write, checked and brought into the kernel's terms."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason, UnknownWord
 from leasehold.kernel.limits import check_text
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _WordType = TypeVar("_WordType", Mode, LeaseState, ReleaseReason)
 _Callback = Callable[[LeaseholdError], None]
@@ -39,6 +42,17 @@ def at_least_zero_ns(field: str, seconds: float) -> int:
     except (TypeError, OverflowError):
         pass  # It is no number, or none that is finite.
     raise InvalidInput(f"{field} must be a number of seconds, not {_shown(seconds)}", field=field)
+
+
+def wall_time_ns(field: str, moment: "float | datetime") -> int:
+    """Return a wall time as nanoseconds since 1970; refuse one that does not say where in the world it is."""
+    from datetime import datetime  # Few ask for it, and it takes its time to load.
+
+    if not isinstance(moment, datetime):
+        return at_least_zero_ns(field, moment)
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{field} must have a time zone, as datetime.now().astimezone() has", field=field)
+    return round(moment.timestamp() * NANOSECONDS_PER_SECOND)
 
 
 def parse(field: str, words: type[_WordType], word: str) -> _WordType:
@@ -138,6 +152,7 @@ def page_query(
     prefix: str | None = None,
     holder: str | None = None,
     states: Iterable[LeaseState | str] = (),
+    held_at_ns: int | None = None,
     after: str | None = None,
     limit: int = 1_000,
 ) -> LeaseQuery:
@@ -148,6 +163,7 @@ def page_query(
         resource_prefix=_text_or_none("prefix", prefix),
         holder=_text_or_none("holder", holder),
         states=tuple(parse("states", LeaseState, state) for state in several("states", states)),
+        held_at_ns=held_at_ns,
         after=_text_or_none("after", after),
         limit=whole_number("limit", limit),
     )

@@ -64,6 +64,8 @@ class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     holder: str | None = None
     states: tuple[LeaseState, ...] = ()
     """Empty: any state."""
+    held_at_ns: int | None = None
+    """Only those that were held at this wall time."""
     after: str | None = None
     """Continue behind this lease id."""
     limit: int = 100

@@ -130,6 +130,16 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         """Say whether the lease has ended for good."""
         return self.state is not _ACTIVE and self.state is not _PENDING
 
+    def was_held_at(self, wall_ns: int) -> bool:
+        """Say whether the lease stood at a wall time, as far as is known now; for audit only.
+
+        A lease is held without a gap from its grant to its end: what has expired is never renewed.
+        """
+        end_ns = self.expires_at_ns
+        if self.terminated_at_ns is not None:
+            end_ns = min(end_ns, self.terminated_at_ns)
+        return self.issued_at_ns <= wall_ns < end_ns
+
     def ticks_remaining(self, now: Tick) -> int:
         """Return how much authority time is left; 0 when it is over, ended, or unknown."""
         if self.expires_tick is None or self.state.is_terminal:

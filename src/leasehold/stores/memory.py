@@ -351,6 +351,7 @@ def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:
         and (query.resource_prefix is None or lease.resource.startswith(query.resource_prefix))
         and query.holder in (None, lease.holder)
         and (not query.states or lease.state in query.states)
+        and (query.held_at_ns is None or lease.was_held_at(query.held_at_ns))
         and (query.after is None or lease.lease_id > query.after)
     )
 

@@ -145,6 +145,10 @@ class SqliteSnapshot:
             # Spelled out, not bound: only then can SQLite see that a partial index applies.
             names = ", ".join(f"'{state.value}'" for state in query.states)
             where.add(f"status = {names}" if len(query.states) == 1 else f"status IN ({names})")
+        if query.held_at_ns is not None:
+            # No index: history is asked rarely, and an index would cost every commit.
+            where.add("issued_at_ns <= ?", query.held_at_ns)
+            where.add("min(expires_at_ns, coalesce(terminated_at_ns, expires_at_ns)) > ?", query.held_at_ns)
         if query.after is not None:
             where.add("lease_id > ?", query.after)
         sql = f"SELECT {LEASE_COLUMNS} FROM leases {where} ORDER BY lease_id LIMIT ?"

@@ -46,6 +46,20 @@ class Listing(Opening):
             assert _listed(store, holder="bob") == ["d"]
             assert _listed(store, tenant="other", holder="bob") == []
 
+    def test_leases_are_filtered_by_the_moment_at_which_they_were_held(self, tmp_path: Path) -> None:
+        times = {"issued_at_ns": 1_000, "expires_at_ns": 2_000}
+        ended = {"state": LeaseState.EXPIRED, **_ENDED}
+        leases = (
+            _on("ended", "r", **times, **(ended | {"terminated_at_ns": 1_500})),
+            _on("standing", "s", **times),
+        )
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=leases))
+            assert _listed(store, held_at_ns=999) == []
+            assert _listed(store, held_at_ns=1_000) == ["ended", "standing"]
+            assert _listed(store, held_at_ns=1_500) == ["standing"]
+            assert _listed(store, held_at_ns=2_000) == []
+
     def test_leases_are_filtered_by_state(self, tmp_path: Path) -> None:
         leases = (
             _on("active", "r"),

@@ -1,0 +1,91 @@
+from datetime import datetime, timedelta
+
+import apsw
+
+from tests.cli.shell import Shell
+
+
+def test_a_history_that_nobody_touched_is_right(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    result = shell.run("verify")
+    assert "all is right: 2 entries, sealed with 1 key, and 1 lease as the tables say" in result.out
+    found = shell.json("verify")
+    assert (found["ok"], found["entries"], found["sealed"], found["problems"]) == (True, 2, 2, [])
+    assert found["head"] == shell.run("head").out.strip() == shell.json("head")["head"]
+
+
+def test_an_entry_that_was_changed_is_named(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    shell.run("acquire", "gate")
+    tamper(shell, "UPDATE events SET body = replace(body, 'door', 'DOOR') WHERE position = 2")
+    assert "ledger entry 2:" in shell.run("verify", code=1).out
+    found = shell.run("verify", "--json", code=1).json
+    assert (found["ok"], found["first_bad"], found["entries"]) == (False, 2, 1)
+    assert shell.run("rebuild", "--json", code=1).error["code"] == "LEDGER_BROKEN"
+
+
+def test_a_ledger_that_was_cut_off_is_found_by_a_head_that_was_kept(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    head = shell.run("head").out.strip()
+    shell.run("verify", "--head", head)
+    tamper(shell, "DELETE FROM events WHERE position = 2", "DELETE FROM leases")
+    shell.run("verify")
+    assert "the head that was kept" in shell.run("verify", "--head", head, code=1).out
+
+
+def test_what_is_no_head_is_wrong_usage(shell: Shell) -> None:
+    for text in ("7", "x:00", "1:00", "1:zz"):
+        assert "is no head" in shell.run("verify", "--head", text, code=2).err
+
+
+def test_tables_are_rebuilt_from_the_ledger(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    tamper(shell, "UPDATE leases SET holder = 'eve'")
+    shell.run("verify", code=1)
+    assert "rebuilt 1 lease" in shell.run("rebuild").out
+    shell.run("verify")
+    assert shell.json("ls")["leases"][0]["holder"] == "ann"
+
+
+def test_keys_are_listed_rotated_and_retired(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    (first,) = shell.json("keys")["keys"]
+    assert (first["number"], first["admitted"], first["vouched_for"]) == (1, True, True)
+    (second,) = shell.json("keys", "rotate", "--reason", "yearly")["keys"]
+    assert second["vouched_by"] == first["key_id"]
+    assert [key["admitted"] for key in shell.json("keys")["keys"]] == [False, True]
+    assert first["key_id"] in shell.run("keys").out
+    shell.run("verify", "--first-key", first["key_id"])
+    assert "only one" in shell.run("keys", "retire", second["key_id"], code=2).err
+    assert "needs a KEY" in shell.run("keys", "vouch", code=2).err
+    assert "takes no KEY" in shell.run("keys", "list", "x", code=2).err
+
+
+def test_a_store_whose_keys_are_lost_goes_on_and_says_so(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    for file in (shell.store.parent / f"{shell.store.name}-keys").iterdir():
+        file.unlink()
+    shell.run("acquire", "gate")
+    lost, own = shell.json("keys")["keys"]
+    assert (lost["vouched_for"], own["vouched_for"]) == (True, False)
+    assert "no admitted key vouches for" in shell.run("verify", code=1).out
+    shell.run("verify", "--trust", own["key_id"])
+
+
+def test_history_tells_who_held_what_at_a_moment(shell: Shell) -> None:
+    lease = shell.json("acquire", "door", "--holder", "ann", "--ttl", "1h")
+    moment = datetime.fromisoformat(lease["issued_at"]) + timedelta(minutes=1)
+    assert "door" in shell.run("history", "--at", moment.isoformat()).out
+    (held,) = shell.run("history", "--at", moment.isoformat(), "--json").json_lines
+    assert (held["holder"], held["token"]) == ("ann", lease["token"])
+    before = (moment - timedelta(hours=1)).isoformat()
+    assert "nobody held anything then" in shell.run("history", "--at", before).out
+    assert "is no time" in shell.run("history", "--at", "yesterday", code=2).err
+    assert "--at goes with" in shell.run("history", "--at", before, "--type", "issued", code=2).err
+
+
+def tamper(shell: Shell, *statements: str) -> None:
+    connection = apsw.Connection(str(shell.store))
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
