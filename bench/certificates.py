@@ -17,7 +17,7 @@ def run(report: Report, folder: Path) -> None:
         lease = leases.acquire(RESOURCE, ttl=600)
         keys = leases.certificate_keys()
         text = lease.certificate()
-        key, issuer = leases._registrar.signing_key(), issuer_of(leases._registrar)
+        key, issuer = leases._registrar.signing_key(), issuer_of(leases._registrar.signing_keys())
         left_ns = round(lease.remaining * 1e9)
 
         def sign_only() -> str:

@@ -3,11 +3,16 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import leasehold
-from leasehold.certificates.errors import CertificateExpired, CertificateKeyUnknown
+from leasehold.certificates.errors import CertificateExpired, CertificateKeyRetired, CertificateKeyUnknown
+from leasehold.certificates.issuing import trusted_keys_of
+from leasehold.engine.keyholding import rotate
 from leasehold.engine.registrar import Registrar
+from leasehold.engine.signing import SigningKey
 from leasehold.kernel.commands import Acquire, Derive
+from leasehold.kernel.keys import Key, voucher_message
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.testing.clock import FakeClock
@@ -183,3 +188,48 @@ async def test_a_child_is_certified_with_its_scope_until_any_lease_above_it_ends
     await leases.revoke("parent", reason="test")
     with pytest.raises(leasehold.LeaseLost):
         await leases.certificate("child")
+
+
+async def test_after_a_rotation_the_new_key_signs_and_the_retired_one_proves_nothing(
+    leases: Any, clock: FakeClock
+) -> None:
+    lease = await leases.acquire("door")
+    before, published = await lease.certificate(), (await leases.certificate_keys()).to_jwks()
+    rotate(registrar_of(leases).store, actor="olga")
+
+    keys = await leases.certificate_keys()
+    after = await lease.certificate()
+
+    assert checked(after, keys, clock).issuer == checked(before, published, clock).issuer
+    with pytest.raises(CertificateKeyRetired):
+        checked(before, keys, clock)
+    with pytest.raises(CertificateKeyUnknown):
+        checked(after, published, clock)
+
+
+async def test_a_key_that_nobody_vouches_for_is_not_published(leases: Any, clock: FakeClock) -> None:
+    lease = await leases.acquire("door")
+    store = registrar_of(leases).store
+    first, impostor = registrar_of(leases).signing_keys()[0], SigningKey(bytes(32))
+    lonely = Key(
+        public_key=impostor.public_key, number=2, enrolled_at_ns=0, enrolled_by="mallory", vouched_by=b""
+    )
+    liar = replace(lonely, vouched_by=first.public_key, voucher=impostor.sign(b"trust me"))
+    own = store.sealer.key_for(None, lambda: [first])
+    friend = replace(
+        lonely, vouched_by=first.public_key, voucher=own.sign(voucher_message(impostor.public_key))
+    )
+    for key, trusted in ((lonely, 1), (liar, 1), (friend, 2)):
+        keys = trusted_keys_of(KeysOf([first, key]))
+        assert len(keys.to_jwks()["keys"]) == trusted
+        assert checked(await lease.certificate(), keys, clock).holder == "ann"
+
+
+class KeysOf(Registrar):
+    """A registrar whose ledger has just these keys."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        self._keys = keys
+
+    def signing_keys(self) -> list[Key]:
+        return self._keys

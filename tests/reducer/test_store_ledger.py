@@ -42,6 +42,7 @@ from leasehold.reducer import (
     Unauthorized,
     WorkAlreadyLeased,
     record_of,
+    sealed_records,
 )
 from leasehold.reducer import LeaseExpired as Expired
 from leasehold.testing.clock import FakeClock
@@ -53,8 +54,8 @@ SEAL = b"sealed"
 
 def fold(entries: list[Entry], tenant: str = "default") -> LeaseReducer:
     reducer = LeaseReducer(tenant)
-    for entry in entries:
-        reducer.apply(*record_of(entry, seal=SEAL))
+    for record, context in sealed_records(entries):
+        reducer.apply(record, context)
     return reducer
 
 
@@ -238,6 +239,28 @@ def test_without_a_seal_nothing_is_granted_or_renewed() -> None:
     assert told(signed, seal=b"").state.active_count() == 1
     with pytest.raises(MissingSignature):
         told(signed, RENEWED, seal=b"")
+
+
+def test_what_comes_after_the_last_seal_is_vouched_for_by_nobody(leases: Client) -> None:
+    leases.acquire("door")
+    leases.acquire("window")
+    entries = leases._registrar.entries(EntryQuery())
+    assert fold(entries).state.active_count() == 2
+    cut_off = [*entries[:-1], replace(entries[-1], seal=None)]
+    with pytest.raises(MissingSignature):
+        fold(cut_off)
+
+
+def test_every_entry_gets_the_first_seal_that_comes_with_or_after_it() -> None:
+    seals = [None, b"first", b"second", None, None, b"third", None]
+    events = [issued(lease_id=f"lease-{number}") for number in range(len(seals))]
+    entries = [
+        Entry(position=number, event=event, body=encode_event(event), hash=bytes(32), seal=seal)
+        for number, (event, seal) in enumerate(zip(events, seals, strict=True), start=1)
+    ]
+    given = [(context.position, record.seal) for record, context in sealed_records(entries)]
+    expected = [b"first", b"first", b"second", b"third", b"third", b"third", b""]
+    assert given == list(enumerate(expected, start=1))
 
 
 def test_revoked_is_an_end_like_any_other() -> None:

@@ -5,15 +5,25 @@ where the ledger ends. Nothing is written, and no writer is waited for. A lease 
 whose time is unknown gets none.
 """
 
+from contextlib import suppress
+from weakref import WeakKeyDictionary
+
 from leasehold.certificates.certificate import body_of
 from leasehold.certificates.keys import TrustedKeys
 from leasehold.certificates.signing import sign
+from leasehold.engine.port import Snapshot
 from leasehold.engine.registrar import LeaseStatus, Registrar, status_of
+from leasehold.engine.sealing import NoKeyAtHand
+from leasehold.engine.signing import is_signed, key_id_of
 from leasehold.errors import error_of
 from leasehold.kernel.decision import not_found
+from leasehold.kernel.keys import Key, voucher_message
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.kernel.view import Keys
+
+_issuers: WeakKeyDictionary[Registrar, tuple[int, str]] = WeakKeyDictionary()
+"""The names of registrars, and the epoch in which each was asked: another ledger in its place raises it."""
 
 
 def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
@@ -25,27 +35,61 @@ def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
         if not found or found[0].tenant != tenant:
             raise error_of(not_found(lease_id))
         status = status_of(found[0], snapshot)
-        position = snapshot.head.position
-    if not status.is_live:
-        raise error_of(_refusal(status))
-    body = body_of(
-        status.lease,
-        issuer=issuer_of(registrar),
-        position=position,
-        wall_ns=wall_ns,
-        left_ns=int(status.expires_in * NANOSECONDS_PER_SECOND),
-    )
+        if not status.is_live:
+            raise error_of(_refusal(status))
+        body = body_of(
+            status.lease,
+            issuer=_issuer(registrar, snapshot),
+            position=snapshot.head.position,
+            wall_ns=wall_ns,
+            left_ns=int(status.expires_in * NANOSECONDS_PER_SECOND),
+        )
+        with suppress(NoKeyAtHand):
+            return sign(body, registrar.store.sealer.key_for(snapshot.authority, snapshot.signing_keys))
     return sign(body, registrar.signing_key())
 
 
-def issuer_of(registrar: Registrar) -> str:
-    """Return the registrar's name: that of its key."""
-    return f"leasehold:{registrar.signing_key().key_id}"
-
-
 def trusted_keys_of(registrar: Registrar) -> TrustedKeys:
-    """Return the public keys by which certificates of this registrar can be checked."""
-    return TrustedKeys([registrar.signing_key().public_key])
+    """Return the public keys by which certificates of this registrar can be checked.
+
+    A key that enrolled itself, and for which none of the others vouches, is not among them.
+    """
+    keys = registrar.signing_keys()
+    vouched_for = _vouched_for(keys)
+    return TrustedKeys(
+        (key.public_key for key in keys if key.public_key in vouched_for and key.is_admitted),
+        (key.public_key for key in keys if key.public_key in vouched_for and not key.is_admitted),
+    )
+
+
+def issuer_of(keys: list[Key]) -> str:
+    """Return the registrar's name: the first key of its ledger, which stays while others come and go."""
+    return f"leasehold:{key_id_of(keys[0].public_key)}"
+
+
+def _issuer(registrar: Registrar, snapshot: Snapshot) -> str:
+    epoch = 0 if snapshot.authority is None else snapshot.authority.epoch
+    known = _issuers.get(registrar)
+    if known is None or known[0] != epoch:
+        known = (epoch, issuer_of(snapshot.signing_keys()))
+        _issuers[registrar] = known
+    return known[1]
+
+
+def _vouched_for(keys: list[Key]) -> set[bytes]:
+    """Return the keys that the first one vouches for, link by link, each signature checked."""
+    found: set[bytes] = set()
+    more = {key.public_key for key in keys[:1]}
+    while more:
+        found |= more
+        more = {
+            key.public_key
+            for key in keys
+            if key.public_key not in found
+            and key.vouched_by in found
+            and is_signed(key.vouched_by, voucher_message(key.public_key), key.voucher)
+        }
+    return found
 
 
 def _refusal(status: LeaseStatus) -> Refusal:

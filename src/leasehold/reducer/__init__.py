@@ -29,7 +29,7 @@ from leasehold.reducer.errors import (
     WorkAlreadyLeased,
 )
 from leasehold.reducer.lease import HtfTick, Lease, LeaseSummary
-from leasehold.reducer.ledger import record_of
+from leasehold.reducer.ledger import record_of, sealed_records
 from leasehold.reducer.payloads import EventRecord, ReducerContext
 from leasehold.reducer.reducer import LeaseReducer
 from leasehold.reducer.state import LeaseReducerState
@@ -62,4 +62,5 @@ __all__ = [
     "WorkAlreadyLeased",
     "helpers",
     "record_of",
+    "sealed_records",
 ]

@@ -8,6 +8,8 @@ signature.
 Shared leases may stand together on one work; every other claim on leased work is refused.
 """
 
+from collections.abc import Iterable, Iterator
+
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import LeaseEvent
 from leasehold.kernel.events import LeaseExpired as ExpiredEvent
@@ -47,6 +49,21 @@ def record_of(entry: Entry, *, seal: bytes) -> tuple[EventRecord, ReducerContext
         seal=seal,
     )
     return record, ReducerContext(entry.position)
+
+
+def sealed_records(entries: Iterable[Entry]) -> Iterator[tuple[EventRecord, ReducerContext]]:
+    """Yield ledger entries as the reducer takes them, each with the first seal that comes with or after it.
+
+    A seal vouches for all entries before it. Entries that no seal follows have none, so grants and renewals
+    among them are refused. To check the seals is for `leasehold verify`, before.
+    """
+    waiting: list[Entry] = []
+    for entry in entries:
+        waiting.append(entry)
+        if entry.seal:
+            yield from (record_of(one, seal=entry.seal) for one in waiting)
+            waiting = []
+    yield from (record_of(one, seal=b"") for one in waiting)
 
 
 def fold_event(state: LeaseReducerState, event: LeaseEvent, record: EventRecord) -> list[Lease]:
