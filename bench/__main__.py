@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import certificates, concurrency, pairs, renewals, replaying, scale, startup
+from bench import certificates, concurrency, ledger, pairs, renewals, replaying, scale, startup
 from bench.measuring import Report, workplace
 
 BENCHMARKS = {
@@ -11,6 +11,7 @@ BENCHMARKS = {
     "concurrency": concurrency.run,
     "renewals": renewals.run,
     "replaying": replaying.run,
+    "ledger": ledger.run,
     "certificates": certificates.run,
     "scale": scale.run,
 }

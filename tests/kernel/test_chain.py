@@ -4,7 +4,7 @@ from hashlib import sha256
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel.chain import GENESIS_HASH, BrokenChain, Entry, check_entry, entry_of, link
+from leasehold.kernel.chain import GENESIS_HASH, BrokenChain, Entry, check_entry, entry_of, link, seal_message
 from leasehold.kernel.events import DecodeError, LeaseExpired, encode_event
 from tests.kernel.records import OF_LEASE
 
@@ -115,3 +115,9 @@ def test_a_hash_covers_the_entry_before_the_position_and_the_body() -> None:
 def test_a_row_that_holds_no_event_is_a_decode_error() -> None:
     with pytest.raises(DecodeError):
         entry_of(1, b"{}", GENESIS_HASH)
+
+
+def test_what_is_sealed_names_the_entries_of_the_commit_and_its_last_hash() -> None:
+    message = seal_message(5, 7, b"h" * 32)
+    assert message == b"leasehold ledger seal 1" + bytes(7) + b"\5" + bytes(7) + b"\7" + b"h" * 32
+    assert len({message, seal_message(6, 7, b"h" * 32), seal_message(5, 6, b"h" * 32)}) == 3
