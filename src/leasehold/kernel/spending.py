@@ -18,6 +18,9 @@ from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
+_ENDS_LOOKED_FOR = 100
+"""How many ends that nobody noticed are recorded to find out what a budget has left, give or take a page."""
+
 
 def spend(command: Spend, view: View, now: Now) -> Decision | Refusal:
     """Use up all of the amounts, or say of what there is too little."""
@@ -71,13 +74,15 @@ def available(
     if account.delegated == Amounts() or (left.short_of(asked) is None and left.used_up() is None):
         return [], account
     events: list[LeaseEvent] = []
-    for child in view.children_of(lease.lease_id)[0]:
-        aged, child_now = age(child, view, now)
-        if child_now.is_terminal and child.delegation is not None:
-            events += aged
-            account = account.reclaimed(
-                child.delegation.budget.counted(), child.delegation.spent, child.delegation.delegated
-            )
+    above = [lease.lease_id]
+    while above and len(events) < _ENDS_LOOKED_FOR:
+        for child in view.children_of(above.pop())[0]:
+            aged, child_now = age(child, view, now)
+            if child_now.is_terminal and child.delegation is not None:
+                events += aged
+                ended = child.delegation
+                account = account.reclaimed(ended.budget.counted(), ended.spent, ended.delegated)
+                above.append(child.lease_id)  # Its children had no more time than it: they are over, too.
     return events, account
 
 
