@@ -1,0 +1,28 @@
+"""What is asked about lines of leases is found through an index, however many leases there are."""
+
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from leasehold.stores.sqlite import reading, writing
+from tests.stores.sqlite.support import open_store
+
+
+@pytest.mark.parametrize(
+    ("sql", "values", "indexes"),
+    [
+        (reading._REQUEST, ("r",), {"events_by_request"}),
+        (reading._CHILDREN, ("p", 9), {"leases_by_parent"}),
+        (writing._ORPHANS, (9,), {"leases_orphaned", "leases_by_parent"}),
+    ],
+)
+def test_a_question_about_a_line_reads_through_its_index(
+    tmp_path: Path, sql: str, values: tuple[object, ...], indexes: set[str]
+) -> None:
+    path = tmp_path / "leases.db"
+    open_store(path).close()
+    with closing(apsw.Connection(str(path))) as connection:
+        plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+    assert all(f"INDEX {index}" in plan for index in indexes), plan
