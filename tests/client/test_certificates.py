@@ -111,6 +111,15 @@ async def test_what_does_not_stand_gets_no_certificate(leases: Any, clock: FakeC
         assert refused.value.lease_id == lease_id
 
 
+async def test_who_only_waits_gets_no_certificate(leases: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = await leases.acquire("door")
+    pending = replace(lease.lease, state=leasehold.LeaseState.PENDING)
+    status = leasehold.LeaseStatus(lease=pending, expires_in=30.0)
+    monkeypatch.setattr("leasehold.certificates.issuing.status_of", lambda *_: status)
+    with pytest.raises(leasehold.LeaseLost, match="once it is granted"):
+        await leases.certificate(lease.lease_id)
+
+
 async def test_a_lost_lease_proves_nothing_any_more(leases: Any, clock: FakeClock) -> None:
     lease = await leases.acquire("door", ttl=5)
     clock.advance(5)

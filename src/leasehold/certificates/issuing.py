@@ -15,9 +15,10 @@ from leasehold.engine.port import Snapshot
 from leasehold.engine.registrar import LeaseStatus, Registrar, status_of
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import is_signed, key_id_of
-from leasehold.errors import error_of
+from leasehold.errors import LeaseLost, error_of
 from leasehold.kernel.decision import not_found
 from leasehold.kernel.keys import Key, voucher_message
+from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.kernel.view import Keys
@@ -37,6 +38,14 @@ def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
         status = status_of(found[0], snapshot)
         if not status.is_live:
             raise error_of(_refusal(status))
+        if status.lease.state is not LeaseState.ACTIVE:
+            raise LeaseLost(
+                f"lease {lease_id} is {status.lease.state}: nobody holds {status.lease.resource} by it; "
+                "ask again once it is granted",
+                lease_id=lease_id,
+                resource=status.lease.resource,
+                state=status.lease.state,
+            )
         body = body_of(
             status.lease,
             issuer=_issuer(registrar, snapshot),
