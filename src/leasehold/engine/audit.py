@@ -128,9 +128,10 @@ def _differences(walk: Walk, snapshot: Snapshot) -> list[str]:
 
 def _compare(name: str, tables: Any, ledger: Any) -> Iterator[str]:
     """Compare one kind of record, whatever it is."""
+    if tables == ledger:
+        return
     if not isinstance(ledger, dict):
-        if tables != ledger:
-            yield f"{name}: the tables say {tables}, the ledger says {ledger}"
+        yield f"{name}: the tables say {tables}, the ledger says {ledger}"
         return
     for key, record in tables.items():
         if record != ledger.get(key):
