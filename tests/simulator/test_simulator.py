@@ -3,10 +3,15 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from hashlib import sha256
 
 import pytest
 
+from leasehold.engine.sealing import Sealer
+from leasehold.engine.signing import SigningKey
+from leasehold.kernel.authority import Authority
+from leasehold.kernel.keys import Key
 from leasehold.testing.simulator import SimulationFailed, Tally, simulate
 
 CHUNK = 250
@@ -54,6 +59,31 @@ def test_a_violation_is_reported_even_where_the_engine_survives_it(monkeypatch: 
     monkeypatch.setattr("leasehold.testing.simulator.truth.Truth.apply", refuse)
     with pytest.raises(SimulationFailed, match="nothing is ever right"):
         simulate(1)
+
+
+def test_a_seal_that_does_not_fit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.engine.batch.seal", lambda key, *_: key.name + bytes(64))
+    with pytest.raises(SimulationFailed, match="its seal with"):
+        simulate(0)
+
+
+def test_an_engine_that_goes_on_sealing_with_a_retired_key_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The choice of a key is never taken again, whoever rotates it.
+    choose = Sealer.key_for
+
+    def once(self: Sealer, authority: Authority, read_keys: Callable[[], list[Key]]) -> SigningKey:
+        return self._chosen or choose(self, authority, read_keys)
+
+    monkeypatch.setattr(Sealer, "key_for", once)
+    with pytest.raises(SimulationFailed, match="which was not admitted then"):
+        simulate_many(100)
+
+
+def simulate_many(seeds: int) -> None:
+    for seed in range(seeds):
+        simulate(seed)
 
 
 def history(seed: int) -> list[str]:

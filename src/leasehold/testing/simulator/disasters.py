@@ -1,6 +1,7 @@
 """What happens to the machine, its clock and the store's file."""
 
 from leasehold.engine.batch import record
+from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import Conflict
 from leasehold.errors import StoreError
 from leasehold.kernel.authority import EPOCH_LEAP, observe, raise_epoch
@@ -52,6 +53,7 @@ class Disasters:
             "authority clock went back": self._go_back,
             "machine rebooted": self._reboot,
             "restored from a backup": self._restore,
+            "key rotated": self._rotate_key,
             "file copied": self._swap,
             "file copied and machine rebooted": self._swap_and_reboot,
         }[kind]()
@@ -108,6 +110,17 @@ class Disasters:
                     by = max(authority.epoch, present_epoch) + EPOCH_LEAP - authority.epoch
                     restored = raise_epoch(authority, reading, by=by, reason="restored", new_era=new_era)
                     record(transaction, [restored], self._store.sealer)
+                return True
+            except (Conflict, StoreError):
+                self._stage.check()
+
+    def _rotate_key(self) -> bool:
+        """Seal with another key from now on; copies from before know the old one, which is still here."""
+        if self._disk.tables.authority is None:
+            return False
+        while True:
+            try:
+                rotate(self._store, actor="operator", reason="simulated")
                 return True
             except (Conflict, StoreError):
                 self._stage.check()

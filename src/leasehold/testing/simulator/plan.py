@@ -42,6 +42,7 @@ _DISASTERS = (
     "authority clock went back",
     "machine rebooted",
     "restored from a backup",
+    "key rotated",
     "file copied",
     "file copied and machine rebooted",
     "two incarnations at once",

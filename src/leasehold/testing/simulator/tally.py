@@ -36,6 +36,7 @@ FAULTS = (
     "machine rebooted",
     "power cut lost history",
     "restored from a backup",
+    "key rotated",
     "file copied",
     "file copied and machine rebooted",
 )
@@ -76,6 +77,8 @@ OUTCOMES = (
     "epoch raised: clock went back and copy",
     "epoch raised: copied",
     "epoch raised: restored",
+    "key.enrolled",
+    "key.retired",
     "store failed, outcome known",
     "store failed, outcome unknown",
     "request answered after a retry",
