@@ -1,22 +1,40 @@
 """Stores from before there were seals: what came before is chained, what comes now is sealed."""
 
 from leasehold.engine.audit import audit
-from leasehold.engine.port import Store
+from leasehold.engine.port import Batch, Store
 from leasehold.engine.registrar import Registrar
+from leasehold.kernel.authority import evolve_authority, observe
+from leasehold.kernel.chain import GENESIS_HASH, entry_of, link
+from leasehold.kernel.events import StoreOpened, encode_event
 from leasehold.testing.clock import FakeClock
-from leasehold.testing.conformance.opening import commit
-from leasehold.testing.conformance.records import EMPTY, authority, batch, opened
 from tests.engine.doubles import claim, granted
 
 
 def make_old(store: Store) -> None:
     """Leave what a version without seals has left: one entry, and no key."""
-    with store.snapshot() as snapshot:
-        reading = snapshot.reading()
-    event = opened(tick=10, at_ns=5_000)
-    record = authority(counter=0, era_first_tick=10, tick=10, boot_id=event.boot_id, identity=event.identity)
-    assert reading.tick_value > 10
-    commit(store, batch(EMPTY, event, record=record))
+    with store.write() as transaction:
+        event = observe(None, transaction.reading())
+        assert isinstance(event, StoreOpened)
+        body = encode_event(event)
+        batch = Batch(
+            entries=[entry_of(1, body, link(GENESIS_HASH, 1, body))],
+            created=[],
+            changed=[],
+            authority=evolve_authority(None, event),
+            ended_eras=[],
+        )
+        transaction.commit(batch)
+
+
+def test_a_new_epoch_and_the_first_key_of_an_old_ledger_are_one_commit(
+    store: Store, clock: FakeClock
+) -> None:
+    make_old(store)
+    clock.reboot()
+    registrar = Registrar(store)
+    found = audit(store)
+    assert (found.problems, found.unsealed_before, found.sealed) == ([], 1, 3)
+    registrar.close()
 
 
 def test_an_old_ledger_that_was_not_used_since_has_no_problems_and_no_seals(store: Store) -> None:
@@ -34,7 +52,7 @@ def test_an_old_ledger_is_sealed_from_its_next_change_on(store: Store, clock: Fa
     found = audit(store)
     assert found.problems == []
     assert (found.unsealed_before, len(found.keys)) == (1, 1)
-    assert found.sealed == found.entries > 3
+    assert found.sealed == found.entries == 4
     registrar.close()
 
 
