@@ -16,9 +16,11 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import (
     AlreadyHeld,
+    AlreadyWaiting,
     BudgetExceeded,
     BudgetExhausted,
     ClientClosed,
+    Deadlock,
     Held,
     InvalidInput,
     LeaseExists,
@@ -26,6 +28,7 @@ from leasehold.errors import (
     LeaseholdError,
     LeaseLost,
     LeaseNotFound,
+    LeasePending,
     LeaseTerminal,
     LedgerBroken,
     LimitExceeded,
@@ -65,6 +68,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyHeld",
+    "AlreadyWaiting",
     "AsyncClient",
     "AsyncHeldLease",
     "Budget",
@@ -73,6 +77,7 @@ __all__ = [
     "Certificate",
     "Client",
     "ClientClosed",
+    "Deadlock",
     "Entry",
     "Held",
     "HeldLease",
@@ -82,6 +87,7 @@ __all__ = [
     "LeaseExpired",
     "LeaseLost",
     "LeaseNotFound",
+    "LeasePending",
     "LeaseState",
     "LeaseStatus",
     "LeaseTerminal",

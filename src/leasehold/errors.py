@@ -11,6 +11,7 @@ facts a caller needs for the next step as attributes. The message says what happ
 
 from typing import ClassVar, Self
 
+from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
@@ -43,6 +44,7 @@ class LeaseholdError(Exception):
     field: str | None = None
     limit: int | None = None
     detail: str | None = None
+    cycle: tuple[str, ...] | None = None
     request_id: str | None = None
     path: str | None = None
     process_id: int | None = None
@@ -85,6 +87,24 @@ class AlreadyHeld(NotAcquired):
     """The caller holds the resource already, and did not ask to adopt it."""
 
     code = "ALREADY_HELD"
+
+
+class AlreadyWaiting(NotAcquired):
+    """The caller waits for the resource already, under the same holder's name."""
+
+    code = "ALREADY_WAITING"
+
+
+class Deadlock(NotAcquired):
+    """Waiting would have led back to the caller, and so would never have ended."""
+
+    code = "DEADLOCK"
+
+
+class LeasePending(Refused):
+    """The lease waits to be granted, or to be confirmed."""
+
+    code = "LEASE_PENDING"
 
 
 class LeaseExists(NotAcquired):
@@ -261,6 +281,9 @@ class LedgerBroken(StoreError):
 _BY_CODE: dict[RefusalCode, type[LeaseholdError]] = {
     RefusalCode.HELD: Held,
     RefusalCode.ALREADY_HELD: AlreadyHeld,
+    RefusalCode.ALREADY_WAITING: AlreadyWaiting,
+    RefusalCode.DEADLOCK: Deadlock,
+    RefusalCode.LEASE_PENDING: LeasePending,
     RefusalCode.LEASE_EXISTS: LeaseExists,
     RefusalCode.LEASE_NOT_FOUND: LeaseNotFound,
     RefusalCode.LEASE_TERMINAL: LeaseTerminal,
@@ -285,7 +308,7 @@ def error_of(refusal: Refusal) -> LeaseholdError:
     expires_in = None if refusal.expires_in_ns is None else refusal.expires_in_ns / NANOSECONDS_PER_SECOND
     held = refusal.code is RefusalCode.HELD
     return _BY_CODE[refusal.code](
-        _message(refusal, expires_in),
+        _message_about_waiting(refusal) or _message(refusal, expires_in),
         lease_id=refusal.lease_id,
         resource=refusal.resource,
         holder=refusal.holder,
@@ -298,6 +321,7 @@ def error_of(refusal: Refusal) -> LeaseholdError:
         field=refusal.field,
         limit=refusal.limit,
         detail=refusal.detail,
+        cycle=refusal.cycle,
     )
 
 
@@ -360,3 +384,17 @@ def _message_of_delegation(refusal: Refusal, left: str) -> str:
             )
         case _:
             return f"the parent of such a lease stands {left}; ask for less time, or renew the parent first"
+
+
+def _message_about_waiting(refusal: Refusal) -> str | None:
+    lease, resource, holder = refusal.lease_id, refusal.resource, refusal.holder
+    match refusal.code:
+        case RefusalCode.ALREADY_WAITING:
+            return f"{holder} waits for {resource} already, as lease {lease}; use one name for each waiter"
+        case RefusalCode.DEADLOCK:
+            return f"waiting would never end: {refusal.detail}; release something first, then ask again"
+        case RefusalCode.LEASE_PENDING:
+            return f"lease {lease} on {resource} is not granted and confirmed yet; ask for it again first"
+        case RefusalCode.HELD if refusal.state is LeaseState.PENDING:
+            return f"{resource} is reserved for {holder}, who waits for it; wait as well, or try again later"
+    return None

@@ -87,7 +87,7 @@ def test_version_is_that_of_the_package(shell: Shell) -> None:
         (["--holder", "me", "acquire", "x"], "'--holder' is no global option"),
         (["ls", "--limit", "0"], "'0' is no positive number"),
         (["ls", "--all", "--state", "active"], "not allowed with"),
-        (["history", "--type", "renwed"], "'renwed' is none of: delegated, expired, issued,"),
+        (["history", "--type", "renwed"], "'renwed' is none of: confirmed, delegated, expired, issued,"),
         (["history", "--after", "x"], "'x' is no position"),
         (["release"], "name the leases to release, or say --all"),
         (["release", "id", "--all"], "name the leases to release, or say --all"),

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_public_names_are_these() -> None:
     assert leasehold.__all__ == [
         "AlreadyHeld",
+        "AlreadyWaiting",
         "AsyncClient",
         "AsyncHeldLease",
         "Budget",
@@ -28,6 +29,7 @@ def test_the_public_names_are_these() -> None:
         "Certificate",
         "Client",
         "ClientClosed",
+        "Deadlock",
         "Entry",
         "Held",
         "HeldLease",
@@ -37,6 +39,7 @@ def test_the_public_names_are_these() -> None:
         "LeaseExpired",
         "LeaseLost",
         "LeaseNotFound",
+        "LeasePending",
         "LeaseState",
         "LeaseStatus",
         "LeaseTerminal",
@@ -82,6 +85,9 @@ ERRORS = [
     ("NotAcquired", "Refused", "NOT_ACQUIRED", 409, 75),
     ("Held", "NotAcquired", "HELD", 409, 75),
     ("AlreadyHeld", "NotAcquired", "ALREADY_HELD", 409, 75),
+    ("AlreadyWaiting", "NotAcquired", "ALREADY_WAITING", 409, 75),
+    ("Deadlock", "NotAcquired", "DEADLOCK", 409, 75),
+    ("LeasePending", "Refused", "LEASE_PENDING", 409, 1),
     ("LeaseExists", "NotAcquired", "LEASE_EXISTS", 409, 75),
     ("LimitExceeded", "Refused", "LIMIT_EXCEEDED", 429, 1),
     ("InvalidInput", "Refused", "INVALID_INPUT", 422, 2),

@@ -14,8 +14,8 @@ from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import Acquire, Release
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.records import Keys, Records
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND as SECOND
-from leasehold.kernel.view import Keys, Records
 
 SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""

@@ -12,8 +12,8 @@ from leasehold.kernel.commands import Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decide import decide_wellformed
 from leasehold.kernel.lease import LeaseState, ReleaseReason
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.records import Keys
 from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.view import Keys
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import WatchedStore, claim, expect, granted, release
 

@@ -18,8 +18,8 @@ from leasehold.kernel.answers import Granted, Released
 from leasehold.kernel.commands import Command, Release, Sweep
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.records import Keys
 from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.view import Keys
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock

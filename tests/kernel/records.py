@@ -4,8 +4,19 @@ from typing import Any
 
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend, Sweep
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.commands import (
+    Acquire,
+    ChangeMode,
+    Command,
+    Derive,
+    Release,
+    Renew,
+    Revoke,
+    Spend,
+    Sweep,
+    Transfer,
+)
+from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.tick import Now, Tick
 
 TOKEN = (1 << 32) + 1
@@ -25,7 +36,9 @@ DERIVE = Derive(
     budget=Budget(tokens=1),
 )
 SPEND = Spend(request_id="r", lease_id="lease-1", holder="ann", amounts=Amounts(tokens=1))
-COMMANDS: list[Command] = [ACQUIRE, RENEW, RELEASE, REVOKE, SWEEP, DERIVE, SPEND]
+CHANGE_MODE = ChangeMode(request_id="r", lease_id="lease-1", holder="ann", mode=Mode.EXCLUSIVE)
+TRANSFER = Transfer(request_id="r", lease_id="lease-1", holder="ann", to="bob", new_lease_id="lease-2")
+COMMANDS: list[Command] = [ACQUIRE, RENEW, RELEASE, REVOKE, SWEEP, DERIVE, SPEND, CHANGE_MODE, TRANSFER]
 """One command of each kind."""
 
 

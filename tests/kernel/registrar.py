@@ -10,21 +10,45 @@ import itertools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Spent, Swept
+from leasehold.kernel.answers import (
+    Answer,
+    Ended,
+    Granted,
+    Released,
+    Renewal,
+    Renewed,
+    Spent,
+    Swept,
+    Waiting,
+)
 from leasehold.kernel.authority import Authority, ClockReading, now_of, observe
 from leasehold.kernel.budget import DIMENSIONS, Amounts, Budget
-from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend, Sweep
+from leasehold.kernel.commands import (
+    Acquire,
+    ChangeMode,
+    Command,
+    Derive,
+    Release,
+    Renew,
+    Revoke,
+    Spend,
+    Sweep,
+    Transfer,
+)
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import Event, LeaseIssued, Remembered, decode_event, encode_event
 from leasehold.kernel.invariants import invariants
-from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.paths import related
+from leasehold.kernel.records import CHILDREN_PAGE, Keys, Missing, Records
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.replay import State, replay
 from leasehold.kernel.tick import Now
-from leasehold.kernel.view import CHILDREN_PAGE, Keys, Missing, Records, View
+from leasehold.kernel.ticket import LAST_PLACE
+from leasehold.kernel.view import View
 from leasehold.kernel.wellformed import check_command
 
 SECOND = 1_000_000_000
@@ -222,6 +246,52 @@ class Registrar:
         answer = self.ask(Release(**(self._about(leases) | fields)))
         return expect(Released, answer).outcomes
 
+    def join(self, holder: str, resource: str = "door", **fields: Any) -> Acquire:
+        """Acquire, and have to wait."""
+        claim = self.claim(holder, resource, wait=True, **fields)
+        expect(Waiting, self.ask(claim))
+        return claim
+
+    def wait(self, claim: Acquire) -> Waiting:
+        """Ask again, and still have to wait."""
+        return expect(Waiting, self.ask(claim))
+
+    def win(self, claim: Acquire) -> Granted:
+        """Ask again, and have it."""
+        granted = expect(Granted, self.ask(claim))
+        assert not granted.ended
+        return granted
+
+    def cancel(self, claim: Acquire) -> tuple[Ended | Refusal, ...]:
+        """Leave the queue, or give back what was won."""
+        request = f"request-{next(self._numbers)}"
+        release = Release(
+            tenant=claim.tenant, lease_ids=claim.lease_ids, holder=claim.holder, request_id=request
+        )
+        return expect(Released, self.ask(release)).outcomes
+
+    def change(self, lease: Lease, mode: Mode, **fields: Any) -> ChangeMode:
+        """A request to change a lease's mode."""
+        defaults = {"tenant": lease.tenant, "lease_id": lease.lease_id, "holder": lease.holder, "mode": mode}
+        return ChangeMode(**(defaults | {"request_id": f"request-{next(self._numbers)}"} | fields))
+
+    def hand_over(self, lease: Lease, to: str, **fields: Any) -> Transfer:
+        """A request to transfer a lease."""
+        number = next(self._numbers)
+        names = {"request_id": f"request-{number}", "new_lease_id": f"lease-{number}", "to": to}
+        about = {"tenant": lease.tenant, "lease_id": lease.lease_id, "holder": lease.holder}
+        return Transfer(**(about | names | fields))
+
+    def holders(self, resource: str = "door") -> list[str]:
+        """Who is recorded as holding a resource, oldest token first."""
+        leases = sorted(self.state.leases.values(), key=lambda one: one.token)
+        return [one.holder for one in leases if one.resource == resource and one.state is LeaseState.ACTIVE]
+
+    def queue(self, resource: str = "door") -> list[str]:
+        """Who waits for a resource, first in line first."""
+        unended = [one for one in self.state.leases.values() if not one.is_terminal]
+        return [one.holder for one in _queue(unended, "default", resource)]
+
     def _about(self, leases: tuple[Lease, ...]) -> dict[str, Any]:
         return {
             "tenant": leases[0].tenant,
@@ -256,13 +326,8 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
     leases = state.leases.values()
     unended = [lease for lease in leases if not lease.is_terminal]
     requests = {event.request: event for event in ledger if isinstance(event, Remembered)}
-    return Records(
-        leases=[
-            lease
-            for lease in leases
-            if lease.lease_id in keys.leases
-            or (not lease.is_terminal and (lease.tenant, lease.resource) in keys.resources)
-        ],
+    chosen = [lease for lease in leases if _is_asked_for(lease, keys)]
+    records = Records(
         requests={key: event for key, event in requests.items() if key in keys.requests},
         holders={
             (tenant, holder): sum(one.tenant == tenant and one.holder == holder for one in unended)
@@ -278,6 +343,44 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
             ][:CHILDREN_PAGE]
             for parent in keys.children
         },
+    )
+    for tenant, resource, limit in keys.queues:
+        ends = []
+        for mode in (Mode.EXCLUSIVE, Mode.SHARED):
+            queue = [one for one in _queue(unended, tenant, resource) if one.mode is mode]
+            chosen += queue[:limit]
+            ends.append(LAST_PLACE if len(queue) < limit else queue[limit - 1].place)
+        records.queues[(tenant, resource, limit)] = (ends[0], ends[1])
+    for tenant, resource, place in keys.places:
+        ahead = sum(one.place < place for one in _queue(unended, tenant, resource))
+        records.places[(tenant, resource, place)] = ahead
+    records.leases = list({lease.lease_id: lease for lease in chosen}.values())
+    chosen += [child for here in records.children.values() for child in here]
+    named = keys.resources | {(lease.tenant, lease.resource) for lease in chosen}
+    records.awaited = {(one.tenant, one.resource) for one in unended if one.is_waiting} & named
+    return records
+
+
+def _queue(unended: list[Lease], tenant: str, resource: str) -> list[Lease]:
+    waiting = [
+        one
+        for one in unended
+        if (one.tenant, one.resource, one.state) == (tenant, resource, LeaseState.PENDING)
+    ]
+    return sorted(waiting, key=lambda one: one.place)
+
+
+def _is_asked_for(lease: Lease, keys: Keys) -> bool:
+    holder = (lease.tenant, lease.holder)
+    return (
+        lease.lease_id in keys.leases
+        or (lease.state is LeaseState.ACTIVE and (lease.tenant, lease.resource) in keys.resources)
+        or (lease.state is LeaseState.ACTIVE and holder in keys.owners)
+        or (lease.is_waiting and holder in keys.waits)
+        or (
+            not lease.is_terminal
+            and any(lease.tenant == tenant and related(lease.resource, path) for tenant, path in keys.trees)
+        )
     )
 
 

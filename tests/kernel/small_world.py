@@ -14,9 +14,10 @@ from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import Event, LeaseIssued, decode_event, encode_event
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Mode
+from leasehold.kernel.records import Missing
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.replay import State
-from leasehold.kernel.view import Missing, View
+from leasehold.kernel.view import View
 from tests.kernel.model import Model
 from tests.kernel.oracle import UNIT, check_answer
 from tests.kernel.registrar import found

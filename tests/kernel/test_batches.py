@@ -9,8 +9,8 @@ from leasehold.kernel.decide import decide
 from leasehold.kernel.events import Event
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.records import Keys, Missing
 from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.view import Keys, Missing
 from tests.kernel.registrar import SECOND, Registrar
 
 LEASES = st.sampled_from(["lease-1", "lease-2", "lease-3", "lease-4", "lease-5"])

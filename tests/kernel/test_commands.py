@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import fields, replace
 
 from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.commands import Acquire, Command, Derive
+from leasehold.kernel.commands import Acquire, ChangeMode, Command, Derive, Wanted
 from leasehold.kernel.lease import Mode, ReleaseReason
 from leasehold.kernel.scope import Scope
-from tests.kernel.records import ACQUIRE, COMMANDS, DERIVE, RELEASE, RENEW, SWEEP
+from tests.kernel.records import ACQUIRE, CHANGE_MODE, COMMANDS, DERIVE, RELEASE, RENEW, SWEEP, TRANSFER
 
 OTHER_CONTENT = {
     "tenant": "other",
@@ -29,6 +29,11 @@ OTHER_CONTENT = {
     "parent_id": "lease-7",
     "child_holder": "cem",
     "amounts": Amounts(tokens=7),
+    "also": (Wanted(resource="window"),),
+    "wait": True,
+    "priority": 7,
+    "lock_delay_ns": 7,
+    "to": "otto",
 }
 
 
@@ -53,7 +58,7 @@ def test_the_key_begins_with_the_id_so_that_ordered_ids_keep_an_index_compact(co
         pytest.param(command, field.name, id=f"{type(command).__name__} {field.name}")
         for command in COMMANDS
         for field in fields(command)
-        if field.name != "request_id" and (type(command), field.name) not in PROPOSED
+        if field.name not in command.not_content
     ],
 )
 def test_the_same_id_with_other_content_is_another_request(command: Command, name: str) -> None:
@@ -67,6 +72,15 @@ def test_the_same_id_with_other_content_is_another_request(command: Command, nam
 @pytest.mark.parametrize("claim", [ACQUIRE, DERIVE])
 def test_a_retried_claim_may_propose_another_lease_id(claim: Acquire | Derive) -> None:
     assert replace(claim, lease_id="lease-9").request_key == claim.request_key
+
+
+def test_a_retried_transfer_may_propose_another_lease_id() -> None:
+    assert replace(TRANSFER, new_lease_id="lease-3").request_key == TRANSFER.request_key
+
+
+@pytest.mark.parametrize("command", [ACQUIRE, CHANGE_MODE])
+def test_a_retry_may_wait_somewhere_else(command: Acquire | ChangeMode) -> None:
+    assert replace(command, wake="elsewhere").request_key == command.request_key
 
 
 def test_the_same_id_for_another_kind_of_command_is_another_request() -> None:

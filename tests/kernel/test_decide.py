@@ -5,10 +5,12 @@ from leasehold.kernel.commands import Command
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.delegation import Delegation
+from leasehold.kernel.records import Keys, Missing, Records
 from leasehold.kernel.scope import Scope
-from leasehold.kernel.view import Keys, Missing, Records, View
+from leasehold.kernel.view import View
 from tests.kernel.records import (
     ACQUIRE,
+    CHANGE_MODE,
     COMMANDS,
     DERIVE,
     RELEASE,
@@ -16,6 +18,7 @@ from tests.kernel.records import (
     REVOKE,
     SPEND,
     SWEEP,
+    TRANSFER,
     a_lease,
     an_authority,
     at,
@@ -32,6 +35,7 @@ def view_of_a_standing_lease() -> View:
         leases={"lease-1", "lease-2"},
         resources={("default", "door"), ("default", "gate")},
         children={"lease-1"},
+        waits={("default", "bob")},
         requests={command.request_key for command in COMMANDS},
     )
     view.load(keys, Records(leases=[STANDING]))
@@ -49,6 +53,8 @@ def view_of_a_standing_lease() -> View:
         (DERIVE, 60, ["lease.delegated", "lease.issued"]),
         (SPEND, 60, ["lease.spent"]),
         (SWEEP, 100, ["lease.expired"]),
+        (CHANGE_MODE, 60, []),
+        (TRANSFER, 60, ["lease.released", "lease.issued"]),
     ],
 )
 def test_each_command_has_its_own_rule(command: Command, tick: int, events: list[str] | None) -> None:

@@ -181,8 +181,8 @@ def test_nothing_can_happen_to_a_lease_that_was_never_issued(event: LeaseEvent) 
 
 
 @pytest.mark.parametrize("event", FOLLOWING, ids=lambda event: str(event.type))
-@pytest.mark.parametrize("state", [state for state in LeaseState if state is not LeaseState.ACTIVE])
-def test_nothing_can_happen_to_a_lease_that_is_not_active(state: LeaseState, event: LeaseEvent) -> None:
+@pytest.mark.parametrize("state", [state for state in LeaseState if state.is_terminal])
+def test_nothing_can_happen_to_a_lease_that_has_ended(state: LeaseState, event: LeaseEvent) -> None:
     with pytest.raises(IllegalTransition, match=f"{event.type} after lease lease-1 was {state}"):
         evolve(replace(a_lease(), state=state), event)
 

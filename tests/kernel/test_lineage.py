@@ -11,11 +11,11 @@ from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.lineage import standing
+from leasehold.kernel.records import Missing
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.settling import DESCENDANTS_PER_COMMAND
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import Missing
 from tests.kernel.records import a_lease
 from tests.kernel.registrar import SECOND, TTL, Registrar, expect
 

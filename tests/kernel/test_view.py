@@ -11,8 +11,9 @@ from leasehold.kernel.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.evolve import IllegalTransition, evolve
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.records import CHILDREN_PAGE, Keys, Missing, Records
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import CHILDREN_PAGE, Keys, Missing, Records, View
+from leasehold.kernel.view import View
 from tests.kernel.records import (
     ACQUIRE,
     OF_LEASE,

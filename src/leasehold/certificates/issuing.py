@@ -19,9 +19,9 @@ from leasehold.errors import LeaseLost, error_of
 from leasehold.kernel.decision import not_found
 from leasehold.kernel.keys import Key, voucher_message
 from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.records import Keys
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.view import Keys
 
 _issuers: WeakKeyDictionary[Registrar, tuple[int, str]] = WeakKeyDictionary()
 """The names of registrars, and the epoch in which each was asked: another ledger in its place raises it."""

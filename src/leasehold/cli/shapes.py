@@ -90,8 +90,8 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
         shape[name] = getattr(event, name, None)
     for name, value in asdict(event).items():
         match name:
-            case "ttl_ns":
-                shape["ttl"] = value / NANOSECONDS_PER_SECOND
+            case "ttl_ns" | "kept_ns" | "claim_window_ns" | "lock_delay_ns":
+                shape[name.removesuffix("_ns")] = value / NANOSECONDS_PER_SECOND
             case "bound_to_boot":
                 shape["survives_reboot"] = not value
             case "delegation":

@@ -25,9 +25,10 @@ from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import REGISTRAR, Event, KeyEnrolled, OwnEvent, StoreOpened, encode_event
 from leasehold.kernel.keys import Key, evolve_keys
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.records import Missing
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import Now
-from leasehold.kernel.view import Missing, View
+from leasehold.kernel.view import View
 from leasehold.kernel.wellformed import check_command
 
 Outcome = Answer | Refusal | Exception
@@ -68,6 +69,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     quotas: Quotas = Quotas()
     sweep_limit: int = 0
     """How many overdue leases to record as ended in passing."""
+    wake: Callable[[frozenset[str]], None] | None = None
+    """Told after the commit, outside the transaction, where waiters are to be woken. Must not raise."""
 
 
 def run_batch(
@@ -118,7 +121,7 @@ def run_taken(
             if len(commands) == 1 and not rules.sweep_limit:
                 return [error]
             # One by one, and without the sweep, which may be what failed.
-            alone = Rules(quotas=rules.quotas)
+            alone = Rules(quotas=rules.quotas, wake=rules.wake)
             return [_run_alone(store, command, alone) for command in commands]
     raise StoreRejected("other writers kept changing the same records; try again")
 
@@ -135,6 +138,8 @@ def _run_once(
     store: Store, take: Callable[[], Sequence[Command]], rules: Rules, recall: Recall, *, blocking: bool
 ) -> list[Outcome]:
     while True:
+        wakes: set[str] = set()
+        outcomes: list[Outcome] | None = None
         with suppress(NoKeyAtHand), store.write(blocking=blocking) as transaction:
             known, reading = recall.take(transaction, rules.quotas), transaction.reading()
             if known is not None:
@@ -143,11 +148,14 @@ def _run_once(
                 if observe(authority, reading) is None:
                     key = store.sealer.key_for(authority, transaction.signing_keys)
                     now = now_of(authority, reading)
-                    outcomes, events = _decide_all(transaction, view, take(), rules, now)
+                    outcomes, events, wakes = _decide_all(transaction, view, take(), rules, now)
                     if events:
                         head = _commit(transaction, view, head, events, key)
                     recall.keep(view, head, transaction)
-                    return outcomes
+        if outcomes is not None:
+            if wakes and rules.wake is not None:
+                rules.wake(frozenset(wakes))
+            return outcomes
         open_epoch(store, to_write=True)
 
 
@@ -217,7 +225,8 @@ def _with_enrolment(
 
 def _decide_all(
     transaction: Transaction, view: View, commands: Sequence[Command], rules: Rules, now: Now
-) -> tuple[list[Outcome], list[Event]]:
+) -> tuple[list[Outcome], list[Event], set[str]]:
+    """Return what became of each command, what happened, and where waiters are to be woken for it."""
     asked = len(commands)
     if rules.sweep_limit:
         commands = [*commands, *_sweep(transaction, now, rules.sweep_limit)]
@@ -225,6 +234,7 @@ def _decide_all(
     if keys is not None:
         view.load(keys, transaction.read(keys))
     events: list[Event] = []
+    wakes: set[str] = set()
     outcomes: list[Outcome] = []
     for command in commands:
         decided = _decide(transaction, view, command, now)
@@ -234,8 +244,9 @@ def _decide_all(
         if decided.events:
             view.fold(decided.events, decided.leases)
             events += decided.events
+            wakes.update(decided.wakes)
         outcomes.append(decided.answer)
-    return outcomes[:asked], events
+    return outcomes[:asked], events, wakes
 
 
 def _sweep(transaction: Transaction, now: Now, limit: int) -> list[Sweep]:
@@ -264,6 +275,7 @@ def _commit(
         changed=[lease for lease_id, lease in changed.items() if lease_id not in created],
         authority=view.authority,
         ended_eras=[],
+        reshaped=view.reshaped,
         opens_epoch=False,
     )
     transaction.commit(batch)

@@ -20,9 +20,9 @@ from leasehold.kernel.chain import GENESIS_HASH, Entry
 from leasehold.kernel.events import Event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.records import Keys, Records
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import Keys, Records
 
 
 class WouldBlock(Exception):
@@ -48,6 +48,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     changed: list[Lease]
     authority: Authority
     ended_eras: list[Era]
+    reshaped: set[str] = msgspec.field(default_factory=set)
+    """Which of the changed leases have changed in more than their time and their end: mode, token, ticket."""
     opens_epoch: bool = True
     """False spares a store the writing of the authority's epoch, era and clock: they are what they were."""
     keys: Sequence[Key] = ()

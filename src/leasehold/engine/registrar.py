@@ -23,12 +23,14 @@ from leasehold.kernel.authority import now_of
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
 from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.limits import Quotas
+from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.limits import WAITERS_PER_RESOURCE, Quotas
 from leasehold.kernel.lineage import standing
+from leasehold.kernel.paths import is_path
+from leasehold.kernel.records import Keys, Missing
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
-from leasehold.kernel.view import Keys, Missing, View
+from leasehold.kernel.view import View
 
 _AnswerType = TypeVar("_AnswerType", bound=Answer)
 
@@ -81,7 +83,7 @@ class Registrar:
         """Return the leases that stand on a resource now, oldest token first."""
         with self.store.snapshot() as snapshot:
             found = snapshot.read(Keys(resources={(tenant, resource)})).leases
-            statuses = _statuses_of(found, snapshot)
+            statuses = _statuses_of([one for one in found if one.state is LeaseState.ACTIVE], snapshot)
         return _live(statuses)
 
     def children(self, tenant: str, lease_id: str) -> list[LeaseStatus]:
@@ -90,6 +92,17 @@ class Registrar:
             found = snapshot.read(Keys(children={lease_id})).children.get(lease_id, [])
             statuses = _statuses_of([lease for lease in found if lease.tenant == tenant], snapshot)
         return _live(statuses)
+
+    def queue(self, tenant: str, resource: str) -> list[LeaseStatus]:
+        """Return who waits for a resource, first in line first; for a path, also above and below it."""
+        with self.store.snapshot() as snapshot:
+            keys = Keys(trees={(tenant, resource)})
+            if not is_path(resource):
+                keys = Keys(queues={(tenant, resource, WAITERS_PER_RESOURCE)})
+            found = snapshot.read(keys).leases
+            statuses = _statuses_of(found, snapshot)
+        waiting = [one for one in statuses if one.lease.state is LeaseState.PENDING and one.is_live]
+        return sorted(waiting, key=lambda status: status.lease.place)
 
     def page(self, query: LeaseQuery) -> list[LeaseStatus]:
         """Return one page of leases."""

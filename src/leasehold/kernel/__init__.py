@@ -17,7 +17,11 @@ Where to look:
 - ``aging``       what time alone does to a lease
 - ``lineage``     what the end of an ancestor does to a lease    - ``settling``  what an end brings about
 - ``evolve``      what one event does to one lease
-- ``view``        the records a decision looks at
+- ``view``        the records a decision looks at; ``records`` names them, ``queue_records`` knows who waits
+- ``ticket``      a place in the queue, and its order
+- ``claiming``    waiting, and claims on several resources; ``queueing``: who is entitled to what became free
+- ``deadlock``    who would wait for ever          - ``paths``    which resources cover which
+- ``changing``    upgrade, downgrade, transfer     - ``draft``    a decision that goes step by step
 - ``invariants``  everything that must be true of every reachable state
 - ``chain``       how one ledger entry vouches for all before it
 - ``keys``        which keys may seal the ledger

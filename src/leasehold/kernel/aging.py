@@ -9,13 +9,15 @@ from leasehold.kernel.authority import Authority, Era, carry_over
 from leasehold.kernel.events import (
     REBOOT,
     REGISTRAR,
+    STOPPED_ASKING,
     LeaseEvent,
     LeaseExpired,
+    LeaseLeft,
     LeaseRearmed,
     LeaseRevoked,
 )
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Now
 
 
@@ -37,18 +39,38 @@ def age(lease: Lease, now: Now, authority: Authority, eras: dict[int, Era]) -> t
         # A clock can go back without a reboot, and then the holder may be alive and at work.
         rebooted = home.boot_id != authority.boot_id
         if lease.bound_to_boot and rebooted and expires.value > home.last_tick:
-            revoked = _revoked_by_reboot(lease, now)
-            return [revoked], evolve(lease, revoked)
+            pending = lease.state is LeaseState.PENDING
+            ended = left(lease, now, REBOOT) if pending else _revoked_by_reboot(lease, now)
+            return [ended], evolve(lease, ended)
         rearmed = _rearmed(lease, now, carried.value)
         events.append(rearmed)
         lease = evolve(lease, rearmed)
         expires = carried
-    left = now.tick.until(expires)
-    if left is not None and left <= 0:
-        expired = _expired(lease, now)
+    remaining = now.tick.until(expires)
+    if remaining is not None and remaining <= 0:
+        pending = lease.state is LeaseState.PENDING
+        expired = left(lease, now, STOPPED_ASKING) if pending else _expired(lease, now)
         events.append(expired)
         lease = evolve(lease, expired)
     return events, lease
+
+
+def left(
+    lease: Lease, now: Now, reason: str, *, actor: str = REGISTRAR, request: str | None = None
+) -> LeaseLeft:
+    """Return the event of a waiter leaving the queue."""
+    return LeaseLeft(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=actor,
+        request=request,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+        reason=reason,
+    )
 
 
 def _expired(lease: Lease, now: Now) -> LeaseExpired:

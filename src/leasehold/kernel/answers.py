@@ -3,7 +3,7 @@
 import msgspec
 
 from leasehold.kernel.budget import Budget
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.refusals import Refusal
 
 
@@ -16,6 +16,36 @@ class Granted(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """This answers a retry; the lease is the one granted the first time."""
     ended: bool = False
     """The lease of the first time has ended since, so it must not be used."""
+    also: tuple[Lease, ...] = ()
+    """The other leases of a claim on several resources; `expires_in_ns` holds for all of them."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Where a waiter stands on one of its resources, and who is in the way."""
+
+    resource: str
+    mode: Mode
+    position: int
+    """1: next in line. 0: nobody is ahead and nobody holds it, so it is kept for this waiter."""
+    holder: str | None = None
+    """Who holds it, or if nobody does, who is ahead."""
+    lease_id: str | None = None
+    since_ns: int | None = None
+    """Wall time since when the holder holds it."""
+    expires_in_ns: int | None = None
+    """How long the holder's lease lasts if nobody renews it; None if nobody holds it, or nobody can tell."""
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
+    """The claim has a place in the queue. Ask again, as before, when woken or after `ask_again_ns`."""
+
+    lease_id: str
+    """The claim; releasing it leaves the queue, or gives back what was won meanwhile."""
+    ticket: int
+    places: tuple[Place, ...]
+    """One for each resource, in the order asked."""
+    waited_ns: int
+    ask_again_ns: int
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
@@ -59,4 +89,4 @@ class Swept(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     leases: tuple[Lease, ...]
 
 
-Answer = Granted | Spent | Renewed | Released | Ended | Swept
+Answer = Granted | Waiting | Spent | Renewed | Released | Ended | Swept

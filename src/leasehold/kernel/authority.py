@@ -24,11 +24,14 @@ from leasehold.kernel.events import (
     KeyEvent,
     LeaseEvent,
     LeaseIssued,
+    LeaseModeChanged,
+    LeaseQueued,
+    LeaseUpgradeQueued,
     StoreEvent,
     StoreOpened,
 )
 from leasehold.kernel.evolve import IllegalTransition
-from leasehold.kernel.lease import Token
+from leasehold.kernel.lease import Mode, Token
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now, Tick
 
 COUNTER_BITS = 32
@@ -200,6 +203,8 @@ def go_on(authority: Authority, event: LeaseEvent | KeyEvent) -> Authority:
         counter = event.token - authority.epoch * COUNTER_LIMIT
         if not authority.counter < counter < COUNTER_LIMIT:
             raise IllegalTransition(f"token {event.token} is not above all others of its epoch")
+    elif isinstance(event, LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged):
+        counter = _counted(authority, event)
     return Authority(
         epoch=authority.epoch,
         counter=counter,
@@ -212,6 +217,19 @@ def go_on(authority: Authority, event: LeaseEvent | KeyEvent) -> Authority:
         rate=authority.rate,
         key_changes=authority.key_changes + isinstance(event, KeyEvent),
     )
+
+
+def _counted(authority: Authority, event: LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged) -> int:
+    """Return how far tickets, which are numbered together with tokens, and tokens have come with `event`."""
+    number = event.ticket if isinstance(event, LeaseUpgradeQueued) else event.token
+    counter = number - authority.epoch * COUNTER_LIMIT
+    if isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE and counter <= authority.counter:
+        raise IllegalTransition(f"token {number} is not above all others of its epoch")
+    if counter >= COUNTER_LIMIT:
+        raise IllegalTransition(f"number {number} is out of range")
+    # The same ticket again: another resource of one claim, an upgrade that is asked for again, or a lease
+    # that keeps its token.
+    return max(authority.counter, counter)
 
 
 def _check_time(authority: Authority, event: EpochRaised | LeaseEvent | KeyEvent) -> None:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.lease import Mode, ReleaseReason
 from leasehold.kernel.scope import Scope
+from leasehold.kernel.ticket import PRIORITY_USUAL
 
 REQUEST_MEMORY_NS = 3600 * 1_000_000_000
 
@@ -44,10 +45,23 @@ class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, di
         return f"{self.request_id}:{blake2b(content, digest_size=8).hexdigest()}"
 
 
-class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acquire"):
-    """Ask to own a resource. `lease_id` is the id the new lease gets if the claim is granted."""
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One resource of a claim on several, and how it is to be owned."""
 
-    not_content = {"request_id": "", "lease_id": ""}  # The retry of a named request may propose another one.
+    resource: str
+    mode: Mode = Mode.EXCLUSIVE
+
+
+class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acquire"):
+    """Ask to own a resource. `lease_id` is the id the new lease gets if the claim is granted.
+
+    With `wait`, a claim that cannot be granted now joins the queue, and is answered `Waiting`. The same
+    request, sent again, asks how things stand: it keeps the place, and confirms what was granted meanwhile.
+    Releasing the lease id leaves the queue, or gives back what was won, whichever it is by then.
+    """
+
+    # The retry of a named request may propose another lease id, and wait somewhere else.
+    not_content = {"request_id": "", "lease_id": "", "wake": ""}
 
     lease_id: str
     resource: str
@@ -64,6 +78,20 @@ class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqu
     scope: Scope | None = None
     """What the lease allows; with neither scope nor budget it allows nothing, and cannot be derived from."""
     budget: Budget | None = None
+    also: tuple[Wanted, ...] = ()
+    """Further resources: the claim is granted whole or not at all. See `lease_ids`."""
+    wait: bool = False
+    priority: int = PRIORITY_USUAL
+    """From 1 to 10, the most urgent."""
+    wake: str = ""
+    """Where the waiter wants to be woken; whoever changes its situation is told, after the commit."""
+    lock_delay_ns: int = 0
+    """How long the resource stays closed to others after the lease has expired or was revoked."""
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the ids that the leases of this claim get: the proposed one, and `.1`, `.2` … behind it."""
+        return (self.lease_id, *(f"{self.lease_id}.{number}" for number in range(1, len(self.also) + 1)))
 
     @property
     def is_its_own_request(self) -> bool:
@@ -142,4 +170,44 @@ class Sweep(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"
     lease_ids: tuple[str, ...]
 
 
-Command = Acquire | Derive | Spend | Renew | Release | Revoke | Sweep
+class ChangeMode(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="change_mode"):
+    """Ask to have a shared lease exclusively, or to share an exclusive one.
+
+    An upgrade that has to wait for other sharers is refused as held, or with `wait` answered `Waiting`; the
+    same request, sent again, asks how things stand. A downgrade always works; it also takes back an upgrade
+    that still waits.
+    """
+
+    not_content = {"request_id": "", "wake": ""}
+
+    lease_id: str
+    holder: str
+    mode: Mode
+    wait: bool = False
+    wake: str = ""
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the leases this command is about."""
+        return (self.lease_id,)
+
+
+class Transfer(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="transfer"):
+    """Hand a lease to another holder: the old one ends, and the new one has a new id and a higher token."""
+
+    not_content = {"request_id": "", "new_lease_id": ""}
+
+    lease_id: str
+    holder: str
+    to: str
+    new_lease_id: str
+    ttl_ns: int | None = None
+    """How long the new lease lasts; the old one's TTL if not given."""
+
+    @property
+    def lease_ids(self) -> tuple[str, ...]:
+        """Return the leases this command is about: the one that ends, and the one that follows it."""
+        return (self.lease_id, self.new_lease_id)
+
+
+Command = Acquire | Derive | Spend | Renew | Release | Revoke | Sweep | ChangeMode | Transfer

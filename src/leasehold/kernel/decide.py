@@ -1,18 +1,32 @@
 """The law: one command, the records it concerns, and the time; out come events and an answer, or a no.
 
 `decide` changes nothing itself and may be called again at any time. A refusal never carries events: who
-is refused has changed nothing. The rules themselves are in `granting`, `deriving`, `spending`, `renewing`
-and `ending`; what an end means for the leases above and below it is in `settling`.
+is refused has changed nothing. The rules themselves are in `granting`, `claiming`, `deriving`, `spending`,
+`renewing`, `changing` and `ending`; what an end means for the leases above and below it is in `settling`, and
+for those who wait in `queueing`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend, Sweep
+from leasehold.kernel.changing import change_mode, transfer
+from leasehold.kernel.commands import (
+    Acquire,
+    ChangeMode,
+    Command,
+    Derive,
+    Release,
+    Renew,
+    Revoke,
+    Spend,
+    Sweep,
+    Transfer,
+)
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.deriving import derive
 from leasehold.kernel.ending import release, revoke, sweep
 from leasehold.kernel.granting import acquire
+from leasehold.kernel.queueing import grant_what_is_free
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.renewing import renew
 from leasehold.kernel.settling import settle
@@ -30,9 +44,26 @@ def decide(command: Command, view: View, now: Now) -> Decision | Refusal:
 def decide_wellformed(command: Command, view: View, now: Now) -> Decision | Refusal:
     """Apply the law to a command that `check_command` has found nothing wrong with."""
     decided = _RULES[type(command)](command, view, now)
-    if view.delegating and isinstance(decided, Decision):
-        return settle(decided, view, now)
+    if isinstance(decided, Decision) and decided.events:
+        if view.delegating:
+            return _settled(decided, view, now)
+        if type(command) in _ENDING:
+            return grant_what_is_free(decided, view, now)
     return decided
+
+
+def _settled(decided: Decision, view: View, now: Now) -> Decision:
+    """Add what ends mean for those above and below, and for those who wait, until nothing more follows.
+
+    An end below makes something free, and whoever looks who is entitled to it may find another end.
+    """
+    settled = 0
+    while True:
+        decided = settle(decided, view, now, settled)
+        settled = len(decided.events)
+        decided = grant_what_is_free(decided, view, now)
+        if len(decided.events) == settled:
+            return decided
 
 
 _RULES: dict[type[Command], Callable[[Any, View, Now], Decision | Refusal]] = {
@@ -43,4 +74,8 @@ _RULES: dict[type[Command], Callable[[Any, View, Now], Decision | Refusal]] = {
     Release: release,
     Revoke: revoke,
     Sweep: sweep,
+    ChangeMode: change_mode,
+    Transfer: transfer,
 }
+_ENDING = (Release, Revoke, Sweep)
+"""Commands whose rules leave it to others to say what their ends mean for those who wait."""

@@ -20,6 +20,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     leases: list[Lease]
     """The leases that the events changed, in order; the last of each is as it is after all of them."""
     answer: Answer
+    wakes: list[str] = []
+    """Where waiters are to be woken, once it is committed, because their situation has changed."""
 
 
 def remembered(request: str, view: View, now: Now) -> Event | None:
@@ -84,6 +86,8 @@ def usable(
         return about(RefusalCode.LEASE_EXPIRED, lease, now)
     if lease.is_terminal:
         return about(RefusalCode.LEASE_TERMINAL, lease, now, detail=lease.end_reason)
+    if lease.state is LeaseState.PENDING:
+        return about(RefusalCode.LEASE_PENDING, lease, now)
     expires = lease.expires_tick
     if expires is None or not expires.comparable(now.tick):
         return about(RefusalCode.UNKNOWN_TIME, lease, now)
@@ -110,7 +114,8 @@ def about(
     detail: str | None = None,
 ) -> Refusal:
     """Refuse, with the facts of the lease that is the reason."""
-    known = lease.expires_tick is not None and lease.expires_tick.comparable(now.tick)
+    pending = lease.state is LeaseState.PENDING
+    known = not pending and lease.expires_tick is not None and lease.expires_tick.comparable(now.tick)
     return Refusal(
         code=code,
         lease_id=lease.lease_id,
@@ -125,3 +130,14 @@ def about(
         limit=limit,
         detail=detail,
     )
+
+
+def last_to_expire(leases: list[Lease], now: Now) -> Lease:
+    """Return the lease that stands in the way longest; one with unknown time stands for ever."""
+
+    def left(lease: Lease) -> float:
+        expires = lease.expires_tick
+        until = None if expires is None else now.tick.until(expires)
+        return float("inf") if until is None else until
+
+    return max(leases, key=left)

@@ -2,17 +2,18 @@
 
 Terminal is terminal. A second release or revocation answers "already" and changes nothing; a retry of the
 first is told what the first was told. A lease whose time ran out before it was released or revoked is
-recorded as expired, because that is what happened.
+recorded as expired, because that is what happened. A claim that still waits is ended by leaving the queue.
 """
 
 from collections.abc import Callable
 
+from leasehold.kernel.aging import left
 from leasehold.kernel.answers import Ended, Released, Swept
 from leasehold.kernel.commands import Release, Revoke, Sweep
 from leasehold.kernel.decision import Decision, about, age, not_found
-from leasehold.kernel.events import LeaseEvent, LeaseReleased, LeaseRevoked
+from leasehold.kernel.events import CANCELLED, LeaseEvent, LeaseLeft, LeaseReleased, LeaseRevoked
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, ReleaseReason
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -28,9 +29,7 @@ def release(command: Release, view: View, now: Now) -> Decision:
         if lease is None or lease.tenant != command.tenant:
             outcomes[lease_id] = not_found(lease_id)
         elif lease.holder == command.holder:
-            ends, ended = _end(
-                lease, view, now, lambda one: released(one, now, command.reason, command.request_id)
-            )
+            ends, ended = _end(lease, view, now, lambda one: _given_back(one, now, command))
             outcomes[lease_id] = ended
             if ends:
                 events += ends
@@ -84,7 +83,16 @@ def released(lease: Lease, now: Now, reason: ReleaseReason, request: str | None 
     )
 
 
-def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked:
+def _given_back(lease: Lease, now: Now, command: Release) -> LeaseReleased | LeaseLeft:
+    """Give a lease back; or leave the queue for it, if it was not granted yet, or never will be."""
+    if lease.state is LeaseState.PENDING or lease.state is LeaseState.FAILED:
+        return left(lease, now, CANCELLED, actor=command.holder, request=command.request_id)
+    return released(lease, now, command.reason, command.request_id)
+
+
+def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked | LeaseLeft:
+    if lease.state is LeaseState.PENDING or lease.state is LeaseState.FAILED:
+        return left(lease, now, command.reason, actor=command.operator, request=command.request_id)
     return LeaseRevoked(
         tick=now.tick,
         at_ns=now.wall_ns,
@@ -100,7 +108,7 @@ def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked:
 
 
 def _end(
-    lease: Lease, view: View, now: Now, event_for: Callable[[Lease], LeaseReleased | LeaseRevoked]
+    lease: Lease, view: View, now: Now, event_for: Callable[[Lease], LeaseReleased | LeaseRevoked | LeaseLeft]
 ) -> tuple[list[LeaseEvent], Ended]:
     """End a lease with the event that `event_for` makes, unless it is over already.
 

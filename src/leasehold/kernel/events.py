@@ -12,6 +12,7 @@ from leasehold.kernel.budget import Amounts
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Mode, ReleaseReason, Token
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import PRIORITY_USUAL
 
 SCHEMA = 1
 """The newest shape of events that this version writes, and reads."""
@@ -21,6 +22,12 @@ REGISTRAR = "registrar"
 
 REBOOT = "reboot"
 """The reason given when a lease ends because its holder cannot have survived a restart."""
+
+STOPPED_ASKING = "stopped asking"
+"""The reason given when a waiter leaves the queue because nothing was heard of it."""
+
+CANCELLED = "cancelled"
+"""The reason given when a waiter leaves the queue of its own accord."""
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag_field="type"):
@@ -69,6 +76,64 @@ class LeaseIssued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     zone_version: str = ""
     delegation: Delegation | None = None
     """Scope, budget and descent of the lease; None for a plain one."""
+    lock_delay_ns: int = 0
+    group: tuple[str, ...] = ()
+    """All leases of a claim on several resources, which were granted together."""
+    claim_window_ns: int = 0
+    """For a waiter: how long the lease lasts unless its holder confirms it. 0: it is confirmed as it is."""
+
+
+class LeaseQueued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.queued"):
+    """A claim could not be granted at once and waits. `token` is its ticket; a grant gives it a token."""
+
+    mode: Mode = Mode.EXCLUSIVE
+    ttl_ns: int
+    kept_ns: int
+    """How long the waiter keeps its place without asking again."""
+    priority: int = PRIORITY_USUAL
+    group: tuple[str, ...] = ()
+    """All leases of a claim on several resources; they are granted together. Empty: just this one."""
+    wake: str = ""
+    max_renewals: int = -1
+    bound_to_boot: bool = True
+    metadata: dict[str, Any] = {}
+    config_version: str = ""
+    zone_version: str = ""
+    lock_delay_ns: int = 0
+    delegation: Delegation | None = None
+    """Scope and budget that the lease is to have; None for a plain one."""
+
+
+class LeaseLeft(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.left"):
+    """A waiter left the queue without the lease: it gave up, fell silent, or would have waited for ever."""
+
+    reason: str
+
+
+class LeaseConfirmed(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.confirmed"):
+    """A waiter took what it had been granted, and has it for its whole TTL from now on."""
+
+
+class LeaseUpgradeQueued(
+    _LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.upgrade_queued"
+):
+    """A sharer waits to be alone. The other sharers may stay, and nobody new is let in."""
+
+    ticket: int
+    kept_ns: int
+    wake: str = ""
+
+
+class LeaseUpgradeLeft(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.upgrade_left"):
+    """A sharer stopped waiting to be alone, and goes on sharing."""
+
+    reason: str
+
+
+class LeaseModeChanged(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.mode_changed"):
+    """A lease became exclusive, with a new token, or became shared and kept its token."""
+
+    mode: Mode
 
 
 class LeaseRenewed(_Event, frozen=True, kw_only=True, omit_defaults=True, tag="lease.renewed"):
@@ -203,6 +268,12 @@ LeaseEvent = (
     | LeaseDelegated
     | LeaseReclaimed
     | LeaseSpent
+    | LeaseQueued
+    | LeaseLeft
+    | LeaseConfirmed
+    | LeaseUpgradeQueued
+    | LeaseUpgradeLeft
+    | LeaseModeChanged
 )
 EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked
 """Events after which a lease is over. `orphaned`: more children were left standing than fitted in."""
@@ -212,7 +283,7 @@ OwnEvent = StoreEvent | KeyEvent
 """What happens to the registrar itself, and to no lease."""
 Event = LeaseEvent | OwnEvent
 
-Remembered = LeaseIssued | LeaseRenewed | LeaseSpent
+Remembered = LeaseIssued | LeaseRenewed | LeaseSpent | LeaseQueued | LeaseModeChanged
 """Events whose `request` is the key that a retry is looked up by; an id elsewhere may read like one."""
 
 _encoder = msgspec.json.Encoder()

@@ -11,19 +11,26 @@ from leasehold.kernel.budget import DIMENSIONS, Amounts
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import (
     EndEvent,
+    LeaseConfirmed,
     LeaseDelegated,
     LeaseEvent,
     LeaseExpired,
     LeaseIssued,
+    LeaseLeft,
+    LeaseModeChanged,
+    LeaseQueued,
     LeaseRearmed,
     LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
     LeaseSpent,
+    LeaseUpgradeLeft,
+    LeaseUpgradeQueued,
 )
-from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import Ticket
 
 
 class IllegalTransition(ValueError):
@@ -34,12 +41,14 @@ def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
     """Return the lease after `event`."""
     if isinstance(event, LeaseIssued):
         return _issue(lease, event)
+    if isinstance(event, LeaseQueued):
+        return _queue(lease, event)
     if lease is None:
         raise IllegalTransition(f"{event.type} for a lease that was never issued")
-    if lease.state is not LeaseState.ACTIVE:
-        raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
     if event.holder != lease.holder or event.tenant != lease.tenant:
         raise IllegalTransition(f"{event.type} of {event.holder} for a lease of {lease.holder}")
+    if lease.state is not LeaseState.ACTIVE:
+        return _while_pending(lease, event)
     match event:
         case LeaseRenewed():
             return _renew(lease, event)
@@ -49,18 +58,47 @@ def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
             return _expire(lease, event)
         case LeaseRevoked(reason=text):
             return _end(lease, event, LeaseState.REVOKED, end_reason=text)
+        case LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
+            return replace(lease, delegation=_account(lease, event), version=lease.version + 1)
+        case _:
+            return _while_active(lease, event)
+
+
+def _while_active(lease: Lease, event: LeaseEvent) -> Lease:
+    """Return a standing lease after one of the rarer events."""
+    match event:
         case LeaseRearmed():
             return _rearm(lease, event)
+        case LeaseConfirmed():
+            return _confirm(lease, event)
+        case LeaseModeChanged():
+            return _change_mode(lease, event)
+        case LeaseUpgradeQueued() | LeaseUpgradeLeft():
+            return _await_upgrade(lease, event)
         case _:
-            return replace(lease, delegation=_account(lease, event), version=lease.version + 1)
+            raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
+
+
+def _while_pending(lease: Lease, event: LeaseEvent) -> Lease:
+    """Return a waiting lease after `event`: few things can happen to it, and none to one that has ended."""
+    if lease.state is LeaseState.PENDING:
+        if isinstance(event, LeaseLeft):
+            return _end(lease, event, LeaseState.FAILED, end_reason=event.reason)
+        if isinstance(event, LeaseRenewed):
+            return _keep_place(lease, event)
+        if isinstance(event, LeaseRearmed):
+            return _rearm(lease, event)
+    raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
 
 
 def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
     if lease is not None:
-        raise IllegalTransition(f"lease {event.lease_id} was issued twice")
+        return _grant(lease, event)
     account = event.delegation
     if account is not None and (account.spent, account.delegated) != (Amounts(), Amounts()):
         raise IllegalTransition(f"lease {event.lease_id} had spent before it was issued")
+    if event.claim_window_ns:
+        raise IllegalTransition(f"lease {event.lease_id} was granted to a waiter that never waited")
     return Lease(
         lease_id=event.lease_id,
         tenant=event.tenant,
@@ -81,10 +119,122 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
         config_version=event.config_version,
         zone_version=event.zone_version,
         delegation=account,
+        lock_delay_ns=event.lock_delay_ns,
     )
 
 
-def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
+def _queue(lease: Lease | None, event: LeaseQueued) -> Lease:
+    if lease is not None:
+        raise IllegalTransition(f"lease {event.lease_id} was queued, but exists already")
+    return Lease(
+        lease_id=event.lease_id,
+        tenant=event.tenant,
+        resource=event.resource,
+        holder=event.holder,
+        token=event.token,
+        mode=event.mode,
+        state=LeaseState.PENDING,
+        ttl_ns=event.ttl_ns,
+        issued_tick=event.tick,
+        expires_tick=event.tick.after(event.kept_ns),
+        issued_at_ns=event.at_ns,
+        expires_at_ns=event.at_ns + event.kept_ns,
+        max_renewals=event.max_renewals,
+        bound_to_boot=event.bound_to_boot,
+        metadata=event.metadata,
+        config_version=event.config_version,
+        zone_version=event.zone_version,
+        lock_delay_ns=event.lock_delay_ns,
+        delegation=event.delegation,
+        ticket=Ticket(
+            number=event.token,
+            since=event.tick,
+            since_ns=event.at_ns,
+            priority=event.priority,
+            group=event.group,
+            request=event.request or "",
+            wake=event.wake,
+        ),
+    )
+
+
+def _grant(lease: Lease, event: LeaseIssued) -> Lease:
+    """Give a waiter what it waits for, for as long as it takes to hear from it."""
+    if lease.state is not LeaseState.PENDING:
+        raise IllegalTransition(f"lease {event.lease_id} was issued twice")
+    asked = (lease.tenant, lease.resource, lease.holder, lease.mode, lease.ttl_ns)
+    if asked != (event.tenant, event.resource, event.holder, event.mode, event.ttl_ns):
+        raise IllegalTransition(f"lease {event.lease_id} was granted as something that nobody asked for")
+    if event.claim_window_ns <= 0 or event.token <= lease.token:
+        raise IllegalTransition(
+            f"lease {event.lease_id} was granted without a claim window or a higher token"
+        )
+    return replace(
+        lease,
+        state=LeaseState.ACTIVE,
+        token=event.token,
+        issued_tick=event.tick,
+        expires_tick=event.tick.after(event.claim_window_ns),
+        issued_at_ns=event.at_ns,
+        expires_at_ns=event.at_ns + event.claim_window_ns,
+        version=lease.version + 1,
+    )
+
+
+def _keep_place(lease: Lease, event: LeaseRenewed) -> Lease:
+    """Let a waiter that has asked again keep its place; that is no renewal, for there is nothing to renew."""
+    expires_value = _extended(lease, event)
+    return replace(
+        lease,
+        expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
+        expires_at_ns=event.at_ns + expires_value - event.tick.value,
+        version=lease.version + 1,
+    )
+
+
+def _confirm(lease: Lease, event: LeaseConfirmed) -> Lease:
+    expires = lease.expires_tick
+    if not lease.is_unconfirmed or expires is None or (event.tick.until(expires) or 0) <= 0:
+        raise IllegalTransition(f"lease {lease.lease_id} was confirmed, and could not be")
+    return replace(
+        lease,
+        expires_tick=event.tick.after(lease.ttl_ns),
+        expires_at_ns=event.at_ns + lease.ttl_ns,
+        ticket=None,
+        version=lease.version + 1,
+    )
+
+
+def _change_mode(lease: Lease, event: LeaseModeChanged) -> Lease:
+    """Exclusive takes a new token: whoever shared it meanwhile may have shown a higher one."""
+    raised = event.token > lease.token
+    if event.mode is lease.mode or raised != (event.mode is Mode.EXCLUSIVE) or lease.is_unconfirmed:
+        raise IllegalTransition(f"lease {lease.lease_id} became {event.mode} under token {event.token}")
+    return replace(lease, mode=event.mode, token=event.token, ticket=None, version=lease.version + 1)
+
+
+def _await_upgrade(lease: Lease, event: LeaseUpgradeQueued | LeaseUpgradeLeft) -> Lease:
+    if isinstance(event, LeaseUpgradeLeft):
+        if not lease.is_upgrading:
+            raise IllegalTransition(f"lease {lease.lease_id} had no upgrade to give up")
+        return replace(lease, ticket=None, version=lease.version + 1)
+    if lease.mode is not Mode.SHARED or lease.is_unconfirmed:
+        raise IllegalTransition(f"lease {lease.lease_id} cannot be upgraded")
+    earlier = lease.ticket
+    ticket = Ticket(
+        number=event.ticket,
+        since=event.tick if earlier is None else earlier.since,
+        since_ns=event.at_ns if earlier is None else earlier.since_ns,
+        request=event.request or "",
+        wake=event.wake,
+        upgrade=True,
+        kept_until=event.tick.value + event.kept_ns,
+    )
+    return replace(lease, ticket=ticket, version=lease.version + 1)
+
+
+def _extended(lease: Lease, event: LeaseRenewed) -> int:
+    """Return the tick value to which a renewal extends a lease that could be extended."""
     expires_value = event.renewals.get(lease.lease_id)
     if expires_value is None:
         raise IllegalTransition(f"a renewal does not name lease {lease.lease_id}")
@@ -95,27 +245,33 @@ def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
         raise IllegalTransition(f"lease {lease.lease_id} was renewed after it had expired")
     if expires_value < expires.value:
         raise IllegalTransition(f"lease {lease.lease_id} was renewed to an earlier time")
+    return expires_value
+
+
+def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
+    expires_value = _extended(lease, event)
     if 0 <= lease.max_renewals <= lease.renewal_count:
         raise IllegalTransition(f"lease {lease.lease_id} was renewed more often than it may be")
     ttl_ns = expires_value - event.tick.value
     return replace(
         lease,
         ttl_ns=ttl_ns,
-        expires_tick=Tick(value=expires_value, era=expires.era, rate=expires.rate),
+        expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
         expires_at_ns=event.at_ns + ttl_ns,
         renewal_count=lease.renewal_count + 1,
         last_renewed_at_ns=event.at_ns,
+        ticket=None if lease.is_unconfirmed else lease.ticket,
         version=lease.version + 1,
     )
 
 
 def _end(
     lease: Lease,
-    event: LeaseReleased | LeaseRevoked,
+    event: LeaseReleased | LeaseRevoked | LeaseLeft,
     state: LeaseState,
     **why: object,
 ) -> Lease:
-    if event.orphaned:
+    if not isinstance(event, LeaseLeft) and event.orphaned:
         why["delegation"] = _orphaned(lease, event)
     return replace(
         lease,

@@ -6,20 +6,24 @@ committed together. Asking for what one already holds is refused, unless one ado
 ends as transferred and the new one has a higher token, so whoever still uses the old one is fenced off.
 An adopted lease goes on with the scope, the rest of the budget and the parent of the old one; its children
 end with the old one.
+
+Here is what happens to a claim on one plain name that nobody waits for. `claiming` has the rest.
 """
 
 from msgspec.structs import replace
 
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.budget import Budget
+from leasehold.kernel.claiming import ask_again, claim
 from leasehold.kernel.commands import Acquire, Derive
-from leasehold.kernel.decision import Decision, about, age, not_found, remembered
+from leasehold.kernel.decision import Decision, about, age, last_to_expire, not_found, remembered
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.ending import released
-from leasehold.kernel.events import LeaseEvent, LeaseIssued
+from leasehold.kernel.events import REGISTRAR, LeaseEvent, LeaseIssued, LeaseQueued
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease, ReleaseReason
-from leasehold.kernel.limits import over_limit
+from leasehold.kernel.limits import check_quotas
+from leasehold.kernel.paths import is_path
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.succession import succeed
@@ -49,6 +53,8 @@ def grant(
     """
     if view.lease(command.lease_id) is not None:
         return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=command.lease_id)
+    if command.also or is_path(command.resource) or view.is_awaited(command.tenant, command.resource):
+        return claim(command, view, now, delegation, request)
 
     events, changed, live = _aged_leases(command, view, now)
     own = [lease for lease in live if lease.holder == command.holder]
@@ -57,8 +63,12 @@ def grant(
     blockers = [
         lease for lease in live if lease.holder != command.holder and lease.mode.conflicts_with(command.mode)
     ]
+    if blockers and command.wait:
+        return claim(command, view, now, delegation, request)
+    if any(lease.lock_delay_ns for lease in changed) or any(one.holder == REGISTRAR for one in blockers):
+        return claim(command, view, now, delegation, request)
     if blockers:
-        return about(RefusalCode.HELD, _last_to_expire(blockers, now), now)
+        return about(RefusalCode.HELD, last_to_expire(blockers, now), now)
     if view.has_quotas:
         freed = [lease for lease in changed if lease.is_terminal]
         refusal = _check_quotas(command, view, [*freed, *own])
@@ -85,18 +95,31 @@ def grant(
 
 
 def granted_before(command: Acquire | Derive, view: View, now: Now) -> Decision | Refusal | None:
-    """Answer a retry of a granted claim with the lease of the first time, as it stands now."""
+    """Answer a claim that was granted before, or waits, with how it stands now."""
     if isinstance(command, Acquire) and command.is_its_own_request:
         lease = view.lease(command.lease_id)
         if lease is None or not _is_claimed_by(lease, command):
             return None
-    else:
-        event = remembered(command.request_key, view, now)
-        if not isinstance(event, LeaseIssued):
+        if command.also and any(view.lease(lease_id) is None for lease_id in command.lease_ids):
             return None
-        lease = view.lease(event.lease_id)
-        if lease is None:
-            return not_found(event.lease_id)
+        return as_it_stands(command.lease_ids, view, now)
+    event = remembered(command.request_key, view, now)
+    if isinstance(event, LeaseIssued | LeaseQueued):
+        return as_it_stands(event.group or event.lease_ids, view, now)
+    lease = view.lease(command.lease_id)
+    if lease is not None and lease.ticket is not None and lease.ticket.request == command.request_key:
+        # A wait can be longer than requests are remembered.
+        return as_it_stands(lease.ticket.group or (lease.lease_id,), view, now)
+    return None
+
+
+def as_it_stands(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision | Refusal:
+    """Answer a retry of a granted claim with the leases of the first time, as they stand now."""
+    lease = view.lease(lease_ids[0])
+    if lease is None:
+        return not_found(lease_ids[0])
+    if lease.ticket is not None or len(lease_ids) > 1:
+        return ask_again(lease_ids, view, now)
     events, lease = age(lease, view, now)
     left = lease.ticks_remaining(now.tick)
     answer = Granted(lease=lease, expires_in_ns=left, repeated=True, ended=left == 0)
@@ -115,6 +138,7 @@ def _is_claimed_by(lease: Lease, command: Acquire) -> bool:
         and lease.metadata == command.metadata
         and lease.config_version == command.config_version
         and lease.zone_version == command.zone_version
+        and lease.lock_delay_ns == command.lock_delay_ns
         and _is_delegated_by(lease.delegation, command)
     )
 
@@ -145,37 +169,15 @@ def _aged_leases(command: Acquire, view: View, now: Now) -> tuple[list[LeaseEven
     return events, changed, live
 
 
-def _last_to_expire(leases: list[Lease], now: Now) -> Lease:
-    """Return the lease that stands in the way longest; one with unknown time stands for ever."""
-
-    def left(lease: Lease) -> float:
-        expires = lease.expires_tick
-        until = None if expires is None else now.tick.until(expires)
-        return float("inf") if until is None else until
-
-    return max(leases, key=left)
-
-
 def _check_quotas(command: Acquire, view: View, freed: list[Lease]) -> Refusal | None:
-    """Count under the store's lock, so that two claims at once cannot both take the last place.
-
-    Leases elsewhere that expired without anybody noticing count until they are swept; every client
-    sweeps some in passing.
-    """
-    holder_limit = view.quotas.leases_per_holder
-    if holder_limit is not None:
+    quotas = view.quotas
+    held = all_held = 0
+    if quotas.leases_per_holder is not None:
         held = view.count_of_holder(command.tenant, command.holder)
         held -= sum(lease.holder == command.holder for lease in freed)
-        if held >= holder_limit:
-            detail = f"{command.holder} has {held} leases; at most {holder_limit} are allowed"
-            return over_limit("leases_per_holder", holder_limit, detail)
-    tenant_limit = view.quotas.leases_per_tenant
-    if tenant_limit is not None:
-        held = view.count_of_tenant(command.tenant) - len(freed)
-        if held >= tenant_limit:
-            detail = f"tenant {command.tenant} has {held}; at most {tenant_limit} are allowed"
-            return over_limit("leases_per_tenant", tenant_limit, detail)
-    return None
+    if quotas.leases_per_tenant is not None:
+        all_held = view.count_of_tenant(command.tenant) - len(freed)
+    return check_quotas(quotas, command.tenant, command.holder, (held, all_held), 1)
 
 
 def _issued(command: Acquire, view: View, now: Now, adopted_from: str | None) -> LeaseIssued:
@@ -197,4 +199,5 @@ def _issued(command: Acquire, view: View, now: Now, adopted_from: str | None) ->
         metadata=command.metadata,
         config_version=command.config_version,
         zone_version=command.zone_version,
+        lock_delay_ns=command.lock_delay_ns,
     )

@@ -12,6 +12,7 @@ import msgspec
 
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import LAST_PLACE, Ticket
 
 Token = int
 """A fencing token: a whole number below 2**53 that only ever rises, store-wide."""
@@ -122,6 +123,11 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     zone_version: str = ""
     delegation: Delegation | None = None
     """Scope, budget and descent. None: a plain lease, which allows nothing and has nothing to hand on."""
+    lock_delay_ns: int = 0
+    """How long the resource stays closed to others after an expiry or a revocation."""
+    ticket: Ticket | None = None
+    """Its place in the queue while it is pending, and until its holder has confirmed the grant; or while
+    the holder of a shared lease waits to have it exclusively."""
     version: int = 1
     """Counts the changes to this record."""
 
@@ -135,10 +141,32 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
 
         A lease is held without a gap from its grant to its end: what has expired is never renewed.
         """
+        if self.state in (LeaseState.PENDING, LeaseState.FAILED):
+            return False
         end_ns = self.expires_at_ns
         if self.terminated_at_ns is not None:
             end_ns = min(end_ns, self.terminated_at_ns)
         return self.issued_at_ns <= wall_ns < end_ns
+
+    @property
+    def place(self) -> str:
+        """Return where in the queue a waiting lease stands."""
+        return LAST_PLACE if self.ticket is None else self.ticket.place
+
+    @property
+    def is_waiting(self) -> bool:
+        """Say whether somebody waits with this lease: to be granted it, or to be alone on it."""
+        return self.ticket is not None and (self.state is _PENDING or self.is_upgrading)
+
+    @property
+    def is_upgrading(self) -> bool:
+        """Say whether the holder of this shared lease waits to have it exclusively."""
+        return self.state is _ACTIVE and self.ticket is not None and self.ticket.upgrade
+
+    @property
+    def is_unconfirmed(self) -> bool:
+        """Say whether the lease was granted to a waiter that has not been heard of since."""
+        return self.state is _ACTIVE and self.ticket is not None and not self.ticket.upgrade
 
     def ticks_remaining(self, now: Tick) -> int:
         """Return how much authority time is left; 0 when it is over, ended, or unknown."""

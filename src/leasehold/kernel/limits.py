@@ -21,6 +21,9 @@ SCOPE_NAMES = 256
 TTL_MINIMUM_NS = 1_000_000
 TTL_MAXIMUM_NS = 30 * 24 * 3600 * 1_000_000_000
 RENEWALS_MAXIMUM = 2**31 - 1
+RESOURCES_PER_CLAIM = 64
+WAITERS_PER_RESOURCE = 10_000
+WAKE_BYTES = 256
 
 
 class Quotas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -123,4 +126,27 @@ def check_batch(lease_ids: tuple[str, ...]) -> Refusal | None:
         refusal = check_text("lease_id", lease_id)
         if refusal is not None:
             return refusal
+    return None
+
+
+def check_quotas(
+    quotas: Quotas, tenant: str, holder: str, counts: tuple[int, int], wanted: int
+) -> Refusal | None:
+    """Refuse more leases, waiting ones included, than one holder and one tenant may have.
+
+    `counts` says how many each has. They are counted under the store's lock, so that two claims at once
+    cannot both take the last place. Leases elsewhere that expired without anybody noticing count until they
+    are swept; every client sweeps some in passing.
+    """
+    held, all_held = counts
+    limit = quotas.leases_per_holder
+    if limit is not None and held + wanted > limit:
+        return over_limit(
+            "leases_per_holder", limit, f"{holder} has {held} leases; at most {limit} are allowed"
+        )
+    limit = quotas.leases_per_tenant
+    if limit is not None and all_held + wanted > limit:
+        return over_limit(
+            "leases_per_tenant", limit, f"tenant {tenant} has {all_held}; at most {limit} are allowed"
+        )
     return None

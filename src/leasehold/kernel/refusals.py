@@ -16,10 +16,13 @@ class RefusalCode(StrEnum):
 
     HELD = "HELD"
     ALREADY_HELD = "ALREADY_HELD"
+    ALREADY_WAITING = "ALREADY_WAITING"
+    DEADLOCK = "DEADLOCK"
     LEASE_NOT_FOUND = "LEASE_NOT_FOUND"
     LEASE_EXISTS = "LEASE_EXISTS"
     LEASE_TERMINAL = "LEASE_TERMINAL"
     LEASE_EXPIRED = "LEASE_EXPIRED"
+    LEASE_PENDING = "LEASE_PENDING"
     NOT_HOLDER = "NOT_HOLDER"
     RENEWALS_EXHAUSTED = "RENEWALS_EXHAUSTED"
     RENEWAL_DOES_NOT_EXTEND = "RENEWAL_DOES_NOT_EXTEND"
@@ -67,3 +70,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     field: str | None = None
     limit: int | None = None
     detail: str | None = None
+    position: int | None = None
+    """The place in the queue that the claim would have had; 1 is next in line."""
+    cycle: tuple[str, ...] | None = None
+    """Who would wait for ever: a holder, what it waits for, who is in its way, … and the first again."""

@@ -9,7 +9,7 @@ Above: what it did not use comes back to its parent, or to the nearest lease abo
 from msgspec.structs import replace
 
 from leasehold.kernel import aging
-from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewed, Spent, Swept
+from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewed, Spent, Swept, Waiting
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import EndEvent, LeaseEvent, LeaseReclaimed
 from leasehold.kernel.evolve import evolve
@@ -24,19 +24,25 @@ DESCENDANTS_PER_COMMAND = 100
 """How many leases end in one commit because a lease above them did."""
 
 
-def settle(decided: Decision, view: View, now: Now) -> Decision:
-    """Return a decision together with what the ends in it bring about above and below."""
+def settle(decided: Decision, view: View, now: Now, settled: int = 0) -> Decision:
+    """Return a decision together with what the ends in it bring about above and below.
+
+    Of its events, the first `settled` have been seen to before.
+    """
     ends = {event.lease_id for event in decided.events if isinstance(event, EndEvent)}
     answer = decided.answer
     if not ends or isinstance(answer, Renewed):  # A renewal ends nothing.
         return decided
     settling = _Settling(view, now, ends)
-    for event in decided.events:
+    for event in decided.events[:settled]:
+        settling.record(event)
+    for event in decided.events[settled:]:
         settling.take(event)
     return Decision(
         events=settling.events,
         leases=list(settling.leases.values()),
-        answer=_as_settled(answer, settling.leases),
+        answer=answer if isinstance(answer, Waiting) else _as_settled(answer, settling.leases),
+        wakes=decided.wakes,
     )
 
 
@@ -55,7 +61,7 @@ class _Settling:
     def take(self, event: LeaseEvent) -> None:
         lease = self._lease(event.lease_id) if isinstance(event, EndEvent) else None
         if lease is None or lease.delegation is None or not isinstance(event, EndEvent):
-            self._record(event)
+            self.record(event)
         else:
             self._end(lease, event)
 
@@ -65,7 +71,7 @@ class _Settling:
         self._left -= len(heirs)
         if not whole or len(heirs) < len(children):
             event = replace(event, orphaned=True)
-        self._record(event)
+        self.record(event)
         self._reclaim(lease)
         for child in heirs:
             self._fall_with(self.leases[lease.lease_id], child)
@@ -89,7 +95,7 @@ class _Settling:
         for ancestor_id in reversed(account.ancestors):
             ancestor = self.leases.get(ancestor_id) or above[ancestor_id]
             if ancestor is not None and not ancestor.is_terminal:
-                self._record(
+                self.record(
                     LeaseReclaimed(
                         tick=self._now.tick,
                         at_ns=self._now.wall_ns,
@@ -110,7 +116,8 @@ class _Settling:
     def _lease(self, lease_id: str) -> Lease | None:
         return self.leases.get(lease_id) or self._view.lease(lease_id)
 
-    def _record(self, event: LeaseEvent) -> None:
+    def record(self, event: LeaseEvent) -> None:
+        """Take an event as it is."""
         self.events.append(event)
         for lease_id in event.lease_ids:
             self.leases[lease_id] = evolve(self._lease(lease_id), event)

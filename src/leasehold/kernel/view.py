@@ -9,80 +9,27 @@ event has changed here does not count. A view whose changes were committed, and 
 has committed anything, still says what the store says: `settle` makes it ready for the next batch.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
 from leasehold.kernel.authority import Authority, Era, go_on
-from leasehold.kernel.commands import Acquire, Command, Derive, Renew, Spend
+from leasehold.kernel.commands import Acquire, ChangeMode, Command, Derive, Renew, Spend, Transfer
 from leasehold.kernel.events import Event, LeaseEvent, Remembered
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
-
-ResourceKey = tuple[str, str]
-"""Tenant and resource."""
-HolderKey = tuple[str, str]
-"""Tenant and holder."""
-
-
-CHILDREN_PAGE = 100
-"""How many unended children of one lease a store returns at most; any of them, if there are more."""
-
-
-class Keys(msgspec.Struct, kw_only=True, gc=False):
-    """Names of records: what to read before deciding."""
-
-    leases: set[str] = msgspec.field(default_factory=set)
-    resources: set[ResourceKey] = msgspec.field(default_factory=set)
-    requests: set[str] = msgspec.field(default_factory=set)
-    holders: set[HolderKey] = msgspec.field(default_factory=set)
-    """Holders, and tenants, whose unended leases are to be counted."""
-    tenants: set[str] = msgspec.field(default_factory=set)
-    eras: set[int] = msgspec.field(default_factory=set)
-    children: set[str] = msgspec.field(default_factory=set)
-    """Leases whose unended children are wanted, up to `CHILDREN_PAGE` of each."""
-
-    def __bool__(self) -> bool:
-        return bool(
-            self.leases
-            or self.resources
-            or self.requests
-            or self.holders
-            or self.tenants
-            or self.eras
-            or self.children
-        )
-
-
-class Records(msgspec.Struct, kw_only=True, gc=False):
-    """What a store found for `Keys`. A name that was asked for and is not here has no record."""
-
-    leases: list[Lease] = msgspec.field(default_factory=list)
-    """Every lease asked for by id, and every unended lease on a resource that was asked for."""
-    requests: dict[str, Event] = msgspec.field(default_factory=dict)
-    holders: dict[HolderKey, int] = msgspec.field(default_factory=dict)
-    tenants: dict[str, int] = msgspec.field(default_factory=dict)
-    eras: dict[int, Era] = msgspec.field(default_factory=dict)
-    children: dict[str, list[Lease]] = msgspec.field(default_factory=dict)
-
-
-class Missing(LookupError):
-    """A decision needs records that are not in the view."""
-
-    def __init__(self, keys: Keys) -> None:
-        super().__init__(keys)
-        self.keys = keys
-
+from leasehold.kernel.queue_records import QueueRecords, has_another_shape
+from leasehold.kernel.records import CHILDREN_PAGE, HolderKey, Keys, Missing, Records, ResourceKey
 
 _NO_QUOTAS = Quotas()
+_NAMED = (Renew, Spend, ChangeMode, Transfer)
+"""Commands on leases that are there already, of which a repeat has to be told from a second request."""
 _LEASES_KEPT = 4_096
 
 
-class View:
+class View(QueueRecords):
     """A working copy of some records, and of the registrar's own."""
 
     def __init__(self, authority: Authority, quotas: Quotas | None = None) -> None:
+        super().__init__()
         self.authority = authority
         self.quotas = quotas or _NO_QUOTAS
         self.has_quotas = self.quotas != _NO_QUOTAS
@@ -92,7 +39,6 @@ class View:
         self.created: dict[str, None] = {}
         """Those of the changed leases that did not exist before, in the order of their grants."""
         self._leases: dict[str, Lease | None] = {}
-        self._unended: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
         self._resources_asked: set[ResourceKey] = set()
         self._requests: dict[str, Event | None] = {}
         self._holders: dict[HolderKey, int] = {}
@@ -122,7 +68,7 @@ class View:
             for lease_id in command.lease_ids:
                 if lease_id not in self._leases:
                     keys.leases.add(lease_id)
-            if isinstance(command, Renew | Spend) and command.request_key not in self._requests:
+            if isinstance(command, _NAMED) and command.request_key not in self._requests:
                 keys.requests.add(command.request_key)
         return keys if keys else None
 
@@ -136,6 +82,9 @@ class View:
         resource = (command.tenant, command.resource)
         if resource not in self._resources_asked:
             keys.resources.add(resource)
+        if isinstance(command, Acquire) and command.also:
+            keys.leases.update(command.lease_ids)
+            keys.resources.update((command.tenant, wanted.resource) for wanted in command.also)
         if self.has_quotas:
             self._lacking_for_quotas(command, keys)
 
@@ -162,6 +111,10 @@ class View:
             self._tenants.setdefault(tenant, records.tenants.get(tenant, 0))
         self._eras_asked |= keys.eras
         self.eras.update(records.eras)
+        if records.awaited:
+            self._awaited |= records.awaited
+        if keys.queues or keys.trees or keys.places or keys.waits or keys.owners:
+            self._load_queues(keys, records)
         for parent_id in keys.children:
             self._load_children(parent_id, records.children.get(parent_id, []))
 
@@ -246,6 +199,8 @@ class View:
                 self.created[lease_id] = None
             if self.has_quotas:
                 self._recount(before, lease)
+            if lease.ticket is not None or (before is not None and has_another_shape(before, lease)):
+                self._requeue(before, lease)
 
     def settle(self) -> bool:
         """Take what was changed here for what the store says: it was committed.
@@ -259,6 +214,8 @@ class View:
         if self._children_whole:
             # Of a page that was not all, others are left by now.
             self._children_whole = {name: True for name, whole in self._children_whole.items() if whole}
+        if self._queues or self._places or self.reshaped:
+            self._forget_queues()
         return len(self._leases) <= _LEASES_KEPT and not self.has_quotas
 
     def _file(self, lease: Lease) -> None:

@@ -5,12 +5,28 @@ asked for. They are in the order in which the fields stand, and the first that f
 """
 
 from leasehold.kernel.budget import AMOUNT_MAXIMUM, DIMENSIONS, Amounts, Budget
-from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew, Revoke, Spend
+from leasehold.kernel.commands import (
+    Acquire,
+    ChangeMode,
+    Command,
+    Derive,
+    Release,
+    Renew,
+    Revoke,
+    Spend,
+    Sweep,
+    Transfer,
+)
+from leasehold.kernel.events import REGISTRAR
 from leasehold.kernel.limits import (
+    ID_BYTES,
     REASON_BYTES,
     RENEWALS_MAXIMUM,
     RESOURCE_BYTES,
+    RESOURCES_PER_CLAIM,
     SCOPE_NAMES,
+    TTL_MAXIMUM_NS,
+    WAKE_BYTES,
     are_plain,
     check_batch,
     check_metadata,
@@ -19,8 +35,10 @@ from leasehold.kernel.limits import (
     invalid,
     over_limit,
 )
+from leasehold.kernel.paths import is_canonical, is_path, related
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.scope import PARTS, Scope, climbs
+from leasehold.kernel.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 
 
 def check_command(command: Command) -> Refusal | None:
@@ -51,8 +69,16 @@ def check_command(command: Command) -> Refusal | None:
                 or check_text("holder", command.holder)
                 or _check_amounts(command.amounts)
             )
-        case _:
+        case Sweep():
             return check_batch(command.lease_ids)
+        case ChangeMode():
+            return (
+                check_text("lease_id", command.lease_id)
+                or check_text("holder", command.holder)
+                or _check_wake(command.wake)
+            )
+        case _:
+            return _check_transfer(command)
 
 
 def _texts(command: Release) -> tuple[str, ...]:
@@ -69,6 +95,8 @@ def _check_acquire(command: Acquire) -> Refusal | None:
             or check_text("resource", command.resource, RESOURCE_BYTES)
             or check_text("holder", command.holder)
         )
+    if refusal is None and (is_path(command.resource) or command.holder == REGISTRAR):
+        refusal = _check_resource(command.resource) or _check_holder("holder", command.holder)
     refusal = refusal or check_ttl(command.ttl_ns)
     if refusal is None and command.metadata:
         refusal = check_metadata(command.metadata)
@@ -82,6 +110,70 @@ def _check_acquire(command: Acquire) -> Refusal | None:
         refusal = _check_scope(command.scope)
     if refusal is None and command.budget is not None:
         refusal = _check_budget(command.budget)
+    if refusal is None and command.also:
+        refusal = _check_also(command)
+    if refusal is None and (command.priority, command.wake, command.lock_delay_ns) != (PRIORITY_USUAL, "", 0):
+        refusal = _check_waiting(command)
+    return refusal
+
+
+def _check_resource(resource: str) -> Refusal | None:
+    refusal = check_text("resource", resource, RESOURCE_BYTES)
+    if refusal is None and is_path(resource) and not is_canonical(resource):
+        detail = "begins with / and so is a path: it must not end with /, nor contain //, /./ or /../"
+        refusal = invalid("resource", detail)
+    return refusal
+
+
+def _check_holder(field: str, holder: str) -> Refusal | None:
+    if holder == REGISTRAR:
+        return invalid(field, f"must not be {REGISTRAR!r}, which is the registrar's own name")
+    return check_text(field, holder)
+
+
+def _check_also(command: Acquire) -> Refusal | None:
+    """Refuse too many resources, and resources that are, or contain, each other."""
+    names = [command.resource, *(one.resource for one in command.also)]
+    if len(names) > RESOURCES_PER_CLAIM:
+        detail = f"names {len(names)} resources; at most {RESOURCES_PER_CLAIM} fit in one claim"
+        return over_limit("also", RESOURCES_PER_CLAIM, detail)
+    if len(command.lease_ids[-1].encode()) > ID_BYTES:
+        return over_limit("lease_id", ID_BYTES, "is too long to number the leases of a claim behind it")
+    if command.scope is not None or command.budget is not None:
+        return invalid("also", "cannot share one scope and budget; claim the resources one by one")
+    for number, name in enumerate(names):
+        refusal = _check_resource(name)
+        if refusal is not None:
+            return refusal
+        for other in names[:number]:
+            if related(name, other):
+                return invalid("also", f"names {name}, which {other} covers, or is covered by, already")
+    return None
+
+
+def _check_waiting(command: Acquire) -> Refusal | None:
+    if not PRIORITY_LEAST <= command.priority <= PRIORITY_MOST:
+        return invalid("priority", f"must be from {PRIORITY_LEAST} to {PRIORITY_MOST}")
+    if command.lock_delay_ns < 0:
+        return invalid("lock_delay", "must not be negative")
+    if command.lock_delay_ns > TTL_MAXIMUM_NS:
+        return over_limit("lock_delay", TTL_MAXIMUM_NS, "must be at most 30 days")
+    return _check_wake(command.wake)
+
+
+def _check_wake(wake: str) -> Refusal | None:
+    return check_text("wake", wake, WAKE_BYTES) if wake else None
+
+
+def _check_transfer(command: Transfer) -> Refusal | None:
+    refusal = (
+        check_text("lease_id", command.lease_id)
+        or check_text("holder", command.holder)
+        or _check_holder("to", command.to)
+        or check_text("new_lease_id", command.new_lease_id)
+    )
+    if refusal is None and command.ttl_ns is not None:
+        refusal = check_ttl(command.ttl_ns)
     return refusal
 
 

@@ -20,10 +20,11 @@ from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import Event, Remembered
 from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease, Mode
+from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
+from leasehold.stores.memory_queues import Unended, read_queues
 
 
 class MemoryStore:
@@ -119,15 +120,14 @@ class MemoryStore:
             )
 
 
-class MemoryTables:
+class MemoryTables(Unended):
     """What the store keeps: the ledger, the records, and the indexes it is asked by."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.authority: Authority | None = None
         self.eras: dict[int, Era] = {}
         self.entries: list[Entry] = []
-        self.leases: dict[str, Lease] = {}
-        self.standing: dict[tuple[str, str], dict[str, None]] = {}
         self.requests: dict[str, Event] = {}
         self.revision = object()
         """Another one after each change."""
@@ -143,6 +143,7 @@ class MemoryTables:
         twin.entries = list(self.entries)
         twin.leases = dict(self.leases)
         twin.standing = {key: dict(here) for key, here in self.standing.items()}
+        twin.waiting = {key: dict(here) for key, here in self.waiting.items()}
         twin.requests = dict(self.requests)
         twin.keys = dict(self.keys)
         return twin
@@ -176,7 +177,8 @@ class MemoryTables:
         for lease in state.leases.values():
             made._put(lease)
         made._remember(self.entries)
-        self.leases, self.standing, self.requests = made.leases, made.standing, made.requests
+        self.leases, self.standing, self.waiting = made.leases, made.standing, made.waiting
+        self.requests = made.requests
         self.authority, self.eras, self.keys = state.authority, dict(state.eras), dict(state.keys)
         self.revision = object()
 
@@ -195,24 +197,27 @@ class MemoryTables:
             if lease.lease_id in self.leases or lease.lease_id in names:
                 raise StoreRejected("a lease with this id exists already; propose another")
             names.add(lease.lease_id)
-            if lease.mode is not Mode.EXCLUSIVE or lease.is_terminal:
+        for lease in (*batch.changed, *batch.created):
+            if not _is_alone(lease):
                 continue
             key = (lease.tenant, lease.resource)
-            here = (changed.get(one, self.leases[one]) for one in self.standing.get(key, {}))
-            if key in taken or any(one.mode is Mode.EXCLUSIVE and not one.is_terminal for one in here):
+            others = (one for one in self.standing.get(key, {}) if one != lease.lease_id)
+            if key in taken or any(_is_alone(changed.get(one, self.leases[one])) for one in others):
                 raise StoreRejected("another exclusive lease stands on this resource")
             taken.add(key)
 
     def _put(self, lease: Lease) -> None:
-        """Keep a lease, and the index of unended leases in step."""
+        """Keep a lease, and the indexes of those that stand, and those that wait, in step."""
         self.leases[lease.lease_id] = lease
-        here = self.standing.setdefault((lease.tenant, lease.resource), {})
-        if lease.is_terminal:
-            here.pop(lease.lease_id, None)
-        else:
-            here[lease.lease_id] = None
-        if not here:
-            del self.standing[(lease.tenant, lease.resource)]
+        key = (lease.tenant, lease.resource)
+        for state, index in ((LeaseState.ACTIVE, self.standing), (LeaseState.PENDING, self.waiting)):
+            here = index.setdefault(key, {})
+            if lease.state is state:
+                here[lease.lease_id] = None
+            else:
+                here.pop(lease.lease_id, None)
+            if not here:
+                del index[key]
 
 
 class MemorySnapshot:
@@ -241,7 +246,7 @@ class MemorySnapshot:
             wanted |= tables.standing.get(resource, {})
         events = {key: tables.requests[key] for key in keys.requests if key in tables.requests}
         wanted |= dict.fromkeys(lease_id for event in events.values() for lease_id in event.lease_ids)
-        return Records(
+        records = Records(
             leases=[tables.leases[lease_id] for lease_id in wanted if lease_id in tables.leases],
             requests=events,
             holders={key: self._count(tenant=key[0], holder=key[1]) for key in keys.holders},
@@ -249,6 +254,11 @@ class MemorySnapshot:
             eras={number: tables.eras[number] for number in keys.eras if number in tables.eras},
             children={parent: self._children(parent) for parent in keys.children},
         )
+        read_queues(tables, keys, records)
+        found = (*records.leases, *(child for here in records.children.values() for child in here))
+        named = keys.resources | {(lease.tenant, lease.resource) for lease in found}
+        records.awaited = {key for key in named if tables.is_awaited(key)}
+        return records
 
     def _children(self, parent_id: str) -> list[Lease]:
         """Return unended children of a lease, by looking at all that stands."""
@@ -331,7 +341,7 @@ class MemoryTransaction(MemorySnapshot):
         """
         overdue = [
             (lease.expires_tick.era, lease.expires_tick.value, lease.token, lease.lease_id)
-            for lease in self._standing()
+            for lease in self._tables.unended()
             if lease.expires_tick is not None
             and (lease.expires_tick.era, lease.expires_tick.value) <= (now.era, now.value)
         ]
@@ -342,6 +352,10 @@ class MemoryTransaction(MemorySnapshot):
     def _is_orphan(self, lease: Lease) -> bool:
         parent = self._tables.leases.get(parent_of(lease) or "")
         return parent is not None and parent.delegation is not None and parent.delegation.orphaned
+
+
+def _is_alone(lease: Lease) -> bool:
+    return lease.mode is Mode.EXCLUSIVE and lease.state is LeaseState.ACTIVE
 
 
 def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:

@@ -16,10 +16,12 @@ from leasehold.kernel.chain import Entry, entry_of
 from leasehold.kernel.events import Event, decode_event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
+from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
 from leasehold.kernel.replay import State
-from leasehold.kernel.view import CHILDREN_PAGE, Keys, Records
+from leasehold.stores.sqlite.queues import read_queues, take_in
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
+    AWAITED,
     KEY_COLUMNS,
     LAST_EVENT_COLUMNS,
     LEASE_COLUMNS,
@@ -35,26 +37,33 @@ _AUTHORITY = (
     f"SELECT {AUTHORITY_COLUMNS}, {LAST_EVENT_COLUMNS} FROM authority "
     "JOIN events ON position = (SELECT max(position) FROM events)"
 )
-_LEASE = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id = ?"
-_LEASES = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id IN (SELECT value FROM json_each(?))"
-# Two halves, because each mode has a partial index of its own and every lease is in just one of them.
+_SELECT = f"SELECT {LEASE_COLUMNS}, {AWAITED} FROM leases"
+_LEASE = f"{_SELECT} WHERE lease_id = ?"
+_LEASES = f"{_SELECT} WHERE lease_id IN (SELECT value FROM json_each(?))"
+# Two halves, because each mode has a partial index of its own and every lease is in just one of them. And one
+# waiter, if there are any: enough to know that the queue has to be read.
 _STANDING = (
-    f"SELECT {LEASE_COLUMNS} FROM leases "
-    "WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'exclusive' "
-    f"UNION ALL SELECT {LEASE_COLUMNS} FROM leases "
-    "WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'shared'"
+    f"{_SELECT} WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'exclusive' "
+    f"UNION ALL {_SELECT} WHERE tenant = ?1 AND resource = ?2 AND status = 'active' AND mode = 'shared' "
+    f"UNION ALL SELECT * FROM ({_SELECT} WHERE tenant = ?1 AND resource = ?2 AND place IS NOT NULL "
+    "AND status = 'pending' LIMIT 1)"
 )
 # In order of position, because that is how the index keeps equal requests; sorting would cost more.
 _REQUEST = (
-    "SELECT body FROM events WHERE request = ? AND type IN ('lease.issued', 'lease.renewed', 'lease.spent')"
+    "SELECT body FROM events WHERE request = ? "
+    "AND type IN ('lease.issued', 'lease.renewed', 'lease.spent', 'lease.queued', 'lease.mode_changed')"
 )
-_COUNT_OF_HOLDER = "SELECT count(*) FROM leases WHERE tenant = ? AND holder = ? AND status = 'active'"
-# Walks all standing leases of the tenant; asked only where a quota is set.
-_COUNT_OF_TENANT = "SELECT count(*) FROM leases WHERE tenant = ? AND status = 'active'"
-_CHILDREN = (
-    f"SELECT {LEASE_COLUMNS} FROM leases "
-    "WHERE parent = ? AND status = 'active' AND parent IS NOT NULL LIMIT ?"
+_COUNT_OF_HOLDER = (
+    "SELECT (SELECT count(*) FROM leases WHERE tenant = ?1 AND holder = ?2 AND status = 'active') + "
+    "(SELECT count(*) FROM leases WHERE tenant = ?1 AND holder = ?2 AND place IS NOT NULL "
+    "AND status = 'pending')"
 )
+# Walks all unended leases of the tenant; asked only where a quota is set.
+_COUNT_OF_TENANT = (
+    "SELECT (SELECT count(*) FROM leases WHERE tenant = ?1 AND status = 'active') + "
+    "(SELECT count(*) FROM leases WHERE tenant = ?1 AND place IS NOT NULL AND status = 'pending')"
+)
+_CHILDREN = f"{_SELECT} WHERE parent = ? AND status = 'active' AND parent IS NOT NULL LIMIT ?"
 _KEYS = f"SELECT {KEY_COLUMNS} FROM keys ORDER BY number"
 _ERAS = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras"
 _ERA = f"{_ERAS} WHERE number = ?"
@@ -102,9 +111,9 @@ class SqliteSnapshot:
             if rows:
                 records.requests[key] = event = decode_event(rows[-1][0])
                 wanted = wanted | set(event.lease_ids)
-        records.leases = self._leases_by_id(wanted)
+        self._leases_by_id(wanted, records)
         for resource in keys.resources:
-            records.leases += [lease_of(row) for row in execute(_STANDING, resource)]
+            take_in(execute(_STANDING, resource), records)
         for holder in keys.holders:
             records.holders[holder] = execute(_COUNT_OF_HOLDER, holder).get
         for tenant in keys.tenants:
@@ -114,17 +123,22 @@ class SqliteSnapshot:
             if row is not None:
                 records.eras[number] = era_of(row)
         for parent in keys.children:
-            children = execute(_CHILDREN, (parent, CHILDREN_PAGE))
-            records.children[parent] = [lease_of(row) for row in children]
+            found = Records()
+            take_in(execute(_CHILDREN, (parent, CHILDREN_PAGE)), found)
+            records.children[parent] = found.leases
+            records.awaited |= found.awaited
+        if keys.queues or keys.trees or keys.places or keys.waits or keys.owners:
+            read_queues(self._connection, keys, records)
         return records
 
-    def _leases_by_id(self, lease_ids: set[str]) -> list[Lease]:
+    def _leases_by_id(self, lease_ids: set[str], records: Records) -> None:
         execute = self._execute
         if len(lease_ids) > _FEW:
             names = msgspec.json.encode(list(lease_ids)).decode()
-            return [lease_of(row) for row in execute(_LEASES, (names,))]
-        rows = (execute(_LEASE, (lease_id,)).fetchone() for lease_id in lease_ids)
-        return [lease_of(row) for row in rows if row is not None]
+            take_in(execute(_LEASES, (names,)), records)
+        else:
+            for lease_id in lease_ids:
+                take_in(execute(_LEASE, (lease_id,)), records)
 
     def signing_keys(self) -> list[Key]:
         """Return every key that the ledger ever admitted."""

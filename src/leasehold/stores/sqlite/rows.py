@@ -18,8 +18,11 @@ from leasehold.kernel.events import Event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import Ticket
 
 Row = Sequence[Any]
+
+_ticket_decoder = msgspec.json.Decoder(Ticket)
 
 _FIXED = (
     "lease_id",
@@ -55,18 +58,34 @@ _ENDED = ("status", "terminated_at_ns", "release_reason", "ended_by", "end_reaso
 
 _DELEGATION = "delegation"
 """What only leases with scope, budget or parent have. Statements about plain leases leave it alone."""
+_WAITING = ("lock_delay_ns", "ticket", "place")
+"""What only leases have that are waited for, or that close their resource for a while when they end."""
+_RESHAPED = ("mode", "token", "issued_at_ns", "ticket", "place")
+"""What a grant to a waiter, its confirmation, and a change of mode change beside all that."""
 
-_PLAIN_COLUMNS = ", ".join((*_FIXED, *_EXTENDED, *_ENDED))
-LEASE_COLUMNS = f"{_PLAIN_COLUMNS}, {_DELEGATION}"
-INSERT_LEASE = (
-    f"INSERT INTO leases ({_PLAIN_COLUMNS}) VALUES ({', '.join('?' * len((*_FIXED, *_EXTENDED, *_ENDED)))})"
+_PLAIN = (*_FIXED, *_EXTENDED, *_ENDED)
+_PLAIN_COLUMNS = ", ".join(_PLAIN)
+LEASE_COLUMNS = f"{_PLAIN_COLUMNS}, {_DELEGATION}, {', '.join(_WAITING)}"
+_WIDTH = len(_PLAIN) + 1 + len(_WAITING)
+AWAITED = (
+    "EXISTS (SELECT 1 FROM leases AS waiting WHERE waiting.tenant = leases.tenant "
+    "AND waiting.resource = leases.resource AND waiting.place IS NOT NULL)"
 )
+"""Whether anybody waits for the resource of a lease."""
+INSERT_LEASE = f"INSERT INTO leases ({_PLAIN_COLUMNS}) VALUES ({', '.join('?' * len(_PLAIN))})"
 EXTEND_LEASE = f"UPDATE leases SET {', '.join(f'{name} = ?' for name in _EXTENDED)} WHERE lease_id = ?"
 END_LEASE = (
     f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED))} WHERE lease_id = ?"
 )
 SET_DELEGATION = f"UPDATE leases SET parent = ?, {_DELEGATION} = ? WHERE lease_id = ?"
 """Completes a lease that is not plain, in the same transaction."""
+
+SET_WAITING = f"UPDATE leases SET {', '.join(f'{name} = ?' for name in _WAITING)} WHERE lease_id = ?"
+"""Completes a new lease that waits, or has a lock-delay, in the same transaction."""
+RESHAPE_LEASE = (
+    f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED, *_RESHAPED))} "
+    "WHERE lease_id = ?"
+)
 
 AUTHORITY_COLUMNS = "epoch, era, era_first_tick, boot_id, identity, rate, key_changes"
 LAST_EVENT_COLUMNS = "counter, tick, at_ns, position, hash"
@@ -83,7 +102,8 @@ def lease_of(row: Row) -> Lease:
     (lease_id, tenant, resource, holder, mode, token, issued_at_ns, max_renewals, adopted_from,
      bound_to_boot, signature, metadata, config_version, zone_version,
      ttl_ns, issued, expires, era, rate, expires_at_ns, renewal_count, last_renewed_at_ns, version,
-     status, terminated_at_ns, release_reason, ended_by, end_reason, end_request, delegation) = row
+     status, terminated_at_ns, release_reason, ended_by, end_reason, end_request, delegation,
+     lock_delay_ns, ticket, _) = row[:_WIDTH]
     # fmt: on
     return Lease(
         lease_id=lease_id,
@@ -114,6 +134,8 @@ def lease_of(row: Row) -> Lease:
         end_reason=end_reason,
         end_request=end_request,
         delegation=None if delegation is None else msgspec.json.decode(delegation, type=Delegation),
+        lock_delay_ns=lock_delay_ns,
+        ticket=None if ticket is None else _ticket_decoder.decode(ticket),
     )
 
 
@@ -154,6 +176,24 @@ def delegation_of(lease: Lease) -> Row:
     if account is None:
         return (None, None, lease.lease_id)
     return (account.parent, msgspec.json.encode(account).decode(), lease.lease_id)
+
+
+def reshape_of(lease: Lease) -> Row:
+    """Spell everything that can change in a lease as the values of RESHAPE_LEASE."""
+    reshaped = (lease.mode, lease.token, lease.issued_at_ns, *_ticket(lease))
+    return (*_extended(lease), *_ended(lease), *reshaped, lease.lease_id)
+
+
+def waiting_of(lease: Lease) -> Row:
+    """Spell what a new lease has that waits, or has a lock-delay, as the values of SET_WAITING."""
+    return (lease.lock_delay_ns, *_ticket(lease), lease.lease_id)
+
+
+def _ticket(lease: Lease) -> Row:
+    ticket = lease.ticket
+    if ticket is None:
+        return (None, None)
+    return (msgspec.json.encode(ticket).decode(), ticket.place if lease.is_waiting else None)
 
 
 def _extended(lease: Lease) -> Row:

@@ -1,6 +1,7 @@
 """How a batch becomes rows: all of them, or none."""
 
 from leasehold.engine.port import Batch
+from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
 from leasehold.stores.sqlite.reading import SqliteSnapshot
@@ -11,7 +12,9 @@ from leasehold.stores.sqlite.rows import (
     EXTEND_LEASE,
     INSERT_LEASE,
     KEY_COLUMNS,
+    RESHAPE_LEASE,
     SET_DELEGATION,
+    SET_WAITING,
     Row,
     authority_columns,
     delegation_of,
@@ -20,7 +23,9 @@ from leasehold.stores.sqlite.rows import (
     event_columns,
     extension_of,
     key_columns,
+    reshape_of,
     row_of,
+    waiting_of,
 )
 
 _APPEND_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -30,10 +35,14 @@ _SET_AUTHORITY = (
 _END_ERA = "INSERT INTO eras (number, boot_id, first_tick, last_tick, rate) VALUES (?, ?, ?, ?, ?)"
 _SET_KEY = f"INSERT OR REPLACE INTO keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # By era, then tick: leases of an ended era come first, whatever their ticks.
-_LAPSED = (
-    "SELECT lease_id FROM leases WHERE status = 'active' AND (tick_era, expires_tick) <= (?, ?) "
-    "ORDER BY tick_era, expires_tick LIMIT ?"
+# Two halves, because those who wait, and those who hold, have an index each.
+_LAPSED = " UNION ALL ".join(
+    "SELECT * FROM (SELECT lease_id, tick_era, expires_tick, token FROM leases "
+    f"WHERE status = '{status}' AND (tick_era, expires_tick) <= (?1, ?2) "
+    "ORDER BY tick_era, expires_tick LIMIT ?3)"
+    for status in ("active", "pending")
 )
+_LAPSED = f"SELECT lease_id FROM ({_LAPSED}) ORDER BY tick_era, expires_tick, token LIMIT ?3"
 
 # Driven by the few leases that have left children; each leads to its children through their index.
 _ORPHANS = (
@@ -66,23 +75,7 @@ class SqliteTransaction(SqliteSnapshot):
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
-        ends: list[Row] = []
-        extensions: list[Row] = []
-        for lease in batch.changed:
-            if lease.is_terminal:
-                ends.append(ending_of(lease))
-            else:
-                extensions.append(extension_of(lease))
-        # Ends come before grants: a resource must be free before the unique index lets it be taken again.
-        if ends:
-            self._write(END_LEASE, ends)
-        if extensions:
-            self._write(EXTEND_LEASE, extensions)
-        if batch.created:
-            self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
-        delegating = [lease for lease in (*batch.changed, *batch.created) if lease.delegation is not None]
-        if delegating:
-            self._write(SET_DELEGATION, [delegation_of(lease) for lease in delegating])
+        self._write_leases(batch)
         counter = batch.authority.counter
         self._write(_APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
         if batch.ended_eras:
@@ -93,6 +86,34 @@ class SqliteTransaction(SqliteSnapshot):
             self._execute(_SET_AUTHORITY, authority_columns(batch.authority))
         self._execute("COMMIT")
 
+    def _write_leases(self, batch: Batch) -> None:
+        ends: list[Row] = []
+        extensions: list[Row] = []
+        for lease in batch.changed:
+            if lease.lease_id in batch.reshaped:
+                continue
+            if lease.is_terminal:
+                ends.append(ending_of(lease))
+            else:
+                extensions.append(extension_of(lease))
+        # Ends come before grants: a resource must be free before the unique index lets it be taken again.
+        if ends:
+            self._write(END_LEASE, ends)
+        if extensions:
+            self._write(EXTEND_LEASE, extensions)
+        if batch.reshaped:
+            # In this order for the same reason: who shares, or has ended, makes room for who is alone.
+            shapes = sorted((one for one in batch.changed if one.lease_id in batch.reshaped), key=_is_alone)
+            self._write(RESHAPE_LEASE, [reshape_of(lease) for lease in shapes])
+        if batch.created:
+            self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
+        crowded = [one for one in batch.created if _is_crowded(one)]
+        if crowded:
+            self._write(SET_WAITING, [waiting_of(lease) for lease in crowded])
+        delegating = [lease for lease in (*batch.changed, *batch.created) if lease.delegation is not None]
+        if delegating:
+            self._write(SET_DELEGATION, [delegation_of(lease) for lease in delegating])
+
     def rebuild(self, state: State) -> None:
         """Make the tables anew, in one transaction. What holders report about their work is left alone."""
         assert state.authority is not None, "a ledger that begins has a registrar"
@@ -101,6 +122,8 @@ class SqliteTransaction(SqliteSnapshot):
         self._connection.executemany(INSERT_LEASE, (row_of(lease) for lease in state.leases.values()))
         delegating = (lease for lease in state.leases.values() if lease.delegation is not None)
         self._connection.executemany(SET_DELEGATION, (delegation_of(lease) for lease in delegating))
+        crowded = (lease for lease in state.leases.values() if _is_crowded(lease))
+        self._connection.executemany(SET_WAITING, (waiting_of(lease) for lease in crowded))
         self._connection.executemany(_END_ERA, (era_columns(era) for era in state.eras.values()))
         self._connection.executemany(_SET_KEY, (key_columns(key) for key in state.keys.values()))
         self._connection.execute(_SET_AUTHORITY, authority_columns(state.authority))
@@ -111,3 +134,12 @@ class SqliteTransaction(SqliteSnapshot):
             self._execute(sql, rows[0])
         else:
             self._connection.executemany(sql, rows)
+
+
+def _is_alone(lease: Lease) -> bool:
+    return lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE
+
+
+def _is_crowded(lease: Lease) -> bool:
+    """Say whether a lease waits, is not confirmed yet, or keeps its resource closed after its end."""
+    return lease.ticket is not None or lease.lock_delay_ns > 0

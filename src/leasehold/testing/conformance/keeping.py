@@ -9,6 +9,7 @@ from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import Ticket
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import (
     EMPTY,
@@ -48,6 +49,18 @@ FULL = lease(
         ttl_ns=7,
         spent=Amounts(episodes=1),
         delegated=Amounts(tokens=2),
+    ),
+    lock_delay_ns=2**40,
+    ticket=Ticket(
+        number=(1 << 53) - 2,
+        since=Tick(value=-7, era=3),
+        since_ns=1_600_000_000_123_456_789,
+        priority=10,
+        group=("lease-1", "lease-1.1"),
+        request="id:ключ",
+        wake="glocke ☕",
+        upgrade=True,
+        kept_until=2**61,
     ),
 )
 """A lease in which no field has its default."""

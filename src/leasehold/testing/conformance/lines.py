@@ -10,9 +10,9 @@ from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseSpent
 from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.records import CHILDREN_PAGE
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import CHILDREN_PAGE
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, released
 

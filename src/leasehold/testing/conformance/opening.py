@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from leasehold.engine.clock import Clock
 from leasehold.engine.port import Batch, Store
-from leasehold.kernel.view import HolderKey, Keys, Records, ResourceKey
+from leasehold.kernel.records import Keys, Records
 from leasehold.testing.clock import FakeClock
 
 
@@ -49,26 +50,8 @@ def commit(store: Store, batch: Batch) -> None:
         transaction.commit(batch)
 
 
-def read(
-    store: Store,
-    *,
-    leases: Iterable[str] = (),
-    resources: Iterable[ResourceKey] = (),
-    requests: Iterable[str] = (),
-    holders: Iterable[HolderKey] = (),
-    tenants: Iterable[str] = (),
-    eras: Iterable[int] = (),
-    children: Iterable[str] = (),
-) -> Records:
-    """Read records from a snapshot of their own."""
-    keys = Keys(
-        leases=set(leases),
-        resources=set(resources),
-        requests=set(requests),
-        holders=set(holders),
-        tenants=set(tenants),
-        eras=set(eras),
-        children=set(children),
-    )
+def read(store: Store, **wanted: Iterable[Any]) -> Records:
+    """Read records from a snapshot of their own; `wanted` is named as the fields of Keys are."""
+    keys = Keys(**{name: set(names) for name, names in wanted.items()})
     with store.snapshot() as snapshot:
         return snapshot.read(keys)

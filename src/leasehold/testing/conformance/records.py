@@ -16,8 +16,9 @@ from leasehold.kernel.events import (
     StoreOpened,
     encode_event,
 )
-from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, ReleaseReason
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import Ticket
 
 EMPTY = Head()
 """Where a ledger without entries ends."""
@@ -36,6 +37,18 @@ def lease(lease_id: str = "lease-1", **fields: Any) -> Lease:
         "expires_at_ns": 5_050,
     }
     return Lease(lease_id=lease_id, **(defaults | fields))
+
+
+def waiter(lease_id: str, number: int, **fields: Any) -> Lease:
+    """Return a lease that waits for the door with a ticket."""
+    ticket = {"priority": fields.pop("priority", 5), "upgrade": fields.pop("upgrade", False)}
+    defaults: dict[str, Any] = {
+        "holder": f"holder of {lease_id}",
+        "token": number,
+        "state": LeaseState.PENDING,
+        "ticket": Ticket(number=number, since=Tick(value=50), since_ns=5_000, **ticket),
+    }
+    return lease(lease_id, **(defaults | fields))
 
 
 def authority(**fields: Any) -> Authority:
@@ -125,10 +138,13 @@ def batch(
     *events: Event,
     created: tuple[Lease, ...] = (),
     changed: tuple[Lease, ...] = (),
+    reshaped: tuple[Lease, ...] = (),
     record: Authority | None = None,
     ended_eras: tuple[Era, ...] = (),
 ) -> Batch:
     """Return a batch that follows `head`. Without events, one for each lease that it creates.
+
+    `reshaped` are changed leases of which more than their time and their end has changed.
 
     The registrar's record in it stands at the time of the last event, as it always does.
     """
@@ -144,7 +160,8 @@ def batch(
     return Batch(
         entries=entries,
         created=list(created),
-        changed=list(changed),
+        changed=[*changed, *reshaped],
+        reshaped={one.lease_id for one in reshaped},
         authority=replace(record or authority(), tick=last.tick.value, wall_ns=last.at_ns),
         ended_eras=list(ended_eras),
     )

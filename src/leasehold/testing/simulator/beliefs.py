@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.engine.keeper import Kept
 from leasehold.kernel.lease import Lease, Mode, Token
-from leasehold.kernel.view import ResourceKey
+from leasehold.kernel.records import ResourceKey
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.witness import Witness
 

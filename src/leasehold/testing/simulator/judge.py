@@ -11,7 +11,17 @@ from collections.abc import Sequence
 
 from leasehold.engine.batch import Outcome
 from leasehold.errors import StoreError
-from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Spent, Swept
+from leasehold.kernel.answers import (
+    Answer,
+    Ended,
+    Granted,
+    Released,
+    Renewal,
+    Renewed,
+    Spent,
+    Swept,
+    Waiting,
+)
 from leasehold.kernel.commands import Acquire, Command, Release, Renew
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
@@ -63,6 +73,8 @@ class Judge:
                 self._check_refusal(command, outcome)
             case Granted():
                 self._check_granted(command, outcome)
+            case Waiting():
+                self._check_waiting(command, outcome)
             case Renewed():
                 for lease_id, one in zip(_lease_ids(command), outcome.outcomes, strict=True):
                     self._check_renewed(command, lease_id, one)
@@ -77,6 +89,13 @@ class Judge:
                     self._stage.tally.note("swept")
             case Spent():
                 pass
+
+    def _check_waiting(self, command: Command, waiting: Waiting) -> None:
+        """Whoever is told to wait stands in every queue, or is a sharer that waits to be alone."""
+        truth = self._witness.truth
+        lease = truth.waiting.get(waiting.lease_id) or truth.standing.get(waiting.lease_id)
+        stands = lease is not None and (waiting.lease_id in truth.waiting or lease.upgrading)
+        self._require(stands, "{} was told to wait, and does not: {}", command, waiting)
 
     def _require(self, condition: bool, template: str, *facts: object) -> None:
         if not condition:
@@ -188,29 +207,39 @@ def _lease_ids(command: Command) -> tuple[str, ...]:
     return command.lease_ids if isinstance(command, Renew | Release) else ()
 
 
+def _is_in_the_way(command: Command, lease: TrueLease) -> bool:
+    """Say whether a lease is on, above or below something that a claim wants, and conflicts with it."""
+    if not isinstance(command, Acquire):
+        return lease.key[0] == command.tenant
+    wanted = [(command.resource, command.mode), *((one.resource, one.mode) for one in command.also)]
+    return any(lease.blocks(command.tenant, resource, mode) for resource, mode in wanted)
+
+
 def _is_justified(command: Command, refusal: Refusal, lease: TrueLease | None) -> bool:
     """Say whether the reason for a refusal was there, as far as it does not depend on the moment."""
     holder = getattr(command, "holder", None)
     match refusal.code:
         case RefusalCode.HELD:
-            return (
-                isinstance(command, Acquire)
-                and lease is not None
-                and lease.key == (command.tenant, command.resource)
-                and lease.holder != holder
-                and lease.mode.conflicts_with(command.mode)
-            )
+            return lease is not None and lease.holder != holder and _is_in_the_way(command, lease)
         case RefusalCode.ALREADY_HELD:
             return (
-                isinstance(command, Acquire)
-                and lease is not None
-                and lease.key == (command.tenant, command.resource)
-                and lease.holder == holder
-                and not command.adopt
+                lease is not None
+                and lease.key[0] == command.tenant
+                and lease.holder == getattr(command, "to", holder)
+                and not getattr(command, "adopt", False)
             )
+        case RefusalCode.ALREADY_WAITING:
+            return lease is not None and lease.holder == getattr(command, "to", holder)
+        case RefusalCode.DEADLOCK:
+            return refusal.cycle is not None or refusal.lease_id is not None
         case RefusalCode.NOT_HOLDER:
             return lease is not None and lease.holder != holder
-        case RefusalCode.LEASE_EXISTS | RefusalCode.LEASE_EXPIRED | RefusalCode.LEASE_TERMINAL:
+        case (
+            RefusalCode.LEASE_EXISTS
+            | RefusalCode.LEASE_EXPIRED
+            | RefusalCode.LEASE_TERMINAL
+            | RefusalCode.LEASE_PENDING
+        ):
             return lease is not None
         case RefusalCode.RENEWALS_EXHAUSTED:
             return lease is not None and lease.max_renewals >= 0

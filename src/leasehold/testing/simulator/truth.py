@@ -7,24 +7,32 @@ right: what the kernel decides is held against it.
 
 from leasehold.kernel.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.events import (
+    REGISTRAR,
     EpochRaised,
     Event,
     KeyEnrolled,
     KeyRetired,
     KeyVouched,
+    LeaseConfirmed,
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
+    LeaseLeft,
+    LeaseModeChanged,
+    LeaseQueued,
     LeaseRearmed,
     LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
     LeaseSpent,
+    LeaseUpgradeLeft,
+    LeaseUpgradeQueued,
     StoreOpened,
 )
+from leasehold.kernel.lease import Mode
+from leasehold.kernel.records import ResourceKey
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import ResourceKey
 
 
 class TrueLease:
@@ -32,6 +40,7 @@ class TrueLease:
 
     __slots__ = (
         "bound",
+        "delayed_for",
         "end_request_id",
         "end_tick",
         "ended_position",
@@ -41,12 +50,15 @@ class TrueLease:
         "lease_id",
         "max_renewals",
         "mode",
+        "order",
         "rebooted",
         "request_id",
         "token",
+        "ttl_ns",
+        "upgrading",
     )
 
-    def __init__(self, event: LeaseIssued, position: int) -> None:
+    def __init__(self, event: LeaseIssued | LeaseQueued, position: int) -> None:
         self.lease_id = event.lease_id
         self.key: ResourceKey = (event.tenant, event.resource)
         self.holder = event.holder
@@ -56,7 +68,16 @@ class TrueLease:
         self.max_renewals = event.max_renewals
         self.request_id = request_id_of(event)
         self.issued_position = position
-        self.end_tick = event.tick.value + event.ttl_ns
+        self.ttl_ns = event.ttl_ns
+        self.order = (0, 0, 0)
+        """Of those who wait: era, the tick of coming less ten seconds for each level of priority, ticket."""
+        if isinstance(event, LeaseQueued):
+            came = event.tick.value - event.priority * 10_000_000_000
+            self.order = (event.tick.era, came, event.token)
+        lasts_ns = event.kept_ns if isinstance(event, LeaseQueued) else event.claim_window_ns
+        self.upgrading = False
+        self.delayed_for = event.metadata.get("lock_delay_for") if event.holder == REGISTRAR else None
+        self.end_tick = event.tick.value + (lasts_ns or event.ttl_ns)
         """From this tick of the present era on it blocks nobody and is of no use, recorded or not."""
         self.ended_position: int | None = None
         self.end_request_id = ""
@@ -65,13 +86,28 @@ class TrueLease:
 
     def conflicts_with(self, other: "TrueLease") -> bool:
         """Say whether the two cannot stand together."""
-        return self.key == other.key and self.mode.conflicts_with(other.mode)
+        return self.touches(other) and (self.mode.conflicts_with(other.mode) or other.upgrading)
+
+    def touches(self, other: "TrueLease") -> bool:
+        """Say whether the two are on the same resource, or on paths one of which lies in the other."""
+        return _touch(self.key, other.key)
+
+    def blocks(self, tenant: str, resource: str, mode: Mode) -> bool:
+        """Say whether this stands in the way of somebody else who wants a resource in a mode."""
+        return _touch(self.key, (tenant, resource)) and (self.mode.conflicts_with(mode) or self.upgrading)
+
+
+def _touch(one: ResourceKey, other: ResourceKey) -> bool:
+    if one == other or one[0] != other[0]:
+        return one == other
+    paths = sorted((one[1], other[1]), key=len)
+    return paths[0].startswith("/") and paths[1].startswith(f"{paths[0].rstrip('/')}/")
 
 
 def request_id_of(event: Event) -> str:
     """Return the id of the request that caused an event; no request in a simulation has a colon in it."""
-    if event.request is None and isinstance(event, LeaseIssued):
-        return event.lease_id
+    if event.request is None and isinstance(event, LeaseIssued | LeaseQueued):
+        return event.group[0] if event.group else event.lease_id
     return (event.request or "").partition(":")[0]
 
 
@@ -82,6 +118,8 @@ class Truth:
         self.leases: dict[str, TrueLease] = {}
         self.standing: dict[str, TrueLease] = {}
         """Leases whose end the ledger does not know, in the order of their grants."""
+        self.waiting: dict[str, TrueLease] = {}
+        """Those who wait, in the order in which they came."""
         self.grants: dict[str, TrueLease] = {}
         """The last grant for each request."""
         self.renewals: dict[str, int] = {}
@@ -115,13 +153,52 @@ class Truth:
                 return None
             case KeyEnrolled() | KeyVouched() | KeyRetired():
                 return None  # Nobody's lease changes by it.
+            case _:
+                return self._wait(event, position)
+
+    def _wait(
+        self,
+        event: LeaseQueued
+        | LeaseLeft
+        | LeaseConfirmed
+        | LeaseModeChanged
+        | LeaseUpgradeQueued
+        | LeaseUpgradeLeft,
+        position: int,
+    ) -> str | None:
+        """Take in what happens only where somebody waits, or changes a mode."""
+        if isinstance(event, LeaseQueued):
+            self.waiting[event.lease_id] = self.leases[event.lease_id] = TrueLease(event, position)
+            return None
+        if isinstance(event, LeaseLeft):
+            waiter = self.waiting.pop(event.lease_id, None)
+            if waiter is None:
+                return f"{event.lease_id} left a queue it was not in"
+            waiter.ended_position, waiter.end_request_id = position, request_id_of(event)
+            return None
+        lease = self.standing.get(event.lease_id)
+        if lease is None:
+            return f"{event.lease_id} was changed after its end"
+        match event:
+            case LeaseConfirmed():
+                if event.tick.value >= lease.end_tick:
+                    return f"{event.lease_id} was confirmed after it had expired"
+                lease.end_tick = event.tick.value + lease.ttl_ns
+            case LeaseUpgradeQueued() | LeaseUpgradeLeft():
+                lease.upgrading = isinstance(event, LeaseUpgradeQueued)
+            case LeaseModeChanged():
+                lease.mode, lease.token, lease.upgrading = event.mode, event.token, False
+                others = [other for other in self.standing.values() if other.holder != lease.holder]
+                if lease.mode is Mode.EXCLUSIVE and any(map(lease.touches, others)):
+                    return f"{lease.lease_id} became exclusive, and was not alone"
+        return None
 
     def _raise_epoch(self, event: EpochRaised) -> str | None:
         """Carry what leases had left when the registrar last looked into the new era, if one begins."""
         last_look = self.ticks[-1]
         if event.tick.era != last_look.era:
             rebooted = event.boot_id != self._boot_id
-            for lease in self.standing.values():
+            for lease in (*self.standing.values(), *self.waiting.values()):
                 left_ns = max(0, lease.end_tick - last_look.value)
                 lease.rebooted = lease.rebooted or (rebooted and lease.bound)
                 lease.end_tick = event.tick.value + (0 if lease.rebooted else left_ns)
@@ -131,11 +208,22 @@ class Truth:
     def _issue(self, event: LeaseIssued, position: int) -> str | None:
         lease = TrueLease(event, position)
         for other in self.standing.values():
-            if lease.conflicts_with(other):
-                return f"{lease.lease_id} was granted while {other.lease_id} stood in its way"
-            if lease.key == other.key and lease.holder == other.holder:
+            if lease.key == other.key and lease.holder == other.holder != REGISTRAR:
                 return f"{lease.holder} was granted {lease.lease_id} beside its own {other.lease_id}"
-        if self.is_remembered(lease.request_id, event.tick):
+            if lease.conflicts_with(other) and lease.holder not in (other.holder, other.delayed_for):
+                return f"{lease.lease_id} was granted while {other.lease_id} stood in its way"
+        waiter = self.waiting.pop(lease.lease_id, None)
+        if (waiter is None) == (event.claim_window_ns > 0):
+            return f"{lease.lease_id} was granted as if it had waited, or as if it had not"
+        if waiter is not None:
+            lease.order = waiter.order
+            overtaken = [one for one in self.waiting.values() if one.order < waiter.order]
+            for other in overtaken:
+                if lease.conflicts_with(other) and lease.holder != other.holder:
+                    return f"{lease.lease_id} was granted before {other.lease_id}, who is ahead"
+        first = self.grants.get(lease.request_id)
+        together = event.group and first is not None and first.lease_id in event.group
+        if self.is_remembered(lease.request_id, event.tick) and not together:
             return f"request {lease.request_id} was granted twice: {lease.lease_id} is the second"
         self.leases[lease.lease_id] = lease
         self.standing[lease.lease_id] = lease
@@ -152,11 +240,11 @@ class Truth:
 
     def _renew(self, event: LeaseRenewed, position: int) -> str | None:
         request_id, now = request_id_of(event), event.tick.value
-        if request_id in self.renewals:
+        if request_id and request_id in self.renewals:
             return f"request {request_id} renewed a second time"
         self.renewals[request_id] = position
         for lease_id, end_tick in event.renewals.items():
-            lease = self.standing.get(lease_id)
+            lease = self.standing.get(lease_id) or self.waiting.get(lease_id)
             if lease is None:
                 return f"{lease_id} was renewed after its end"
             if now >= lease.end_tick:
@@ -167,7 +255,7 @@ class Truth:
         return None
 
     def _rearm(self, event: LeaseRearmed) -> str | None:
-        lease = self.standing.get(event.lease_id)
+        lease = self.standing.get(event.lease_id) or self.waiting.get(event.lease_id)
         if lease is None:
             return f"{event.lease_id} was rearmed after its end"
         now = event.tick.value
@@ -193,5 +281,6 @@ class Truth:
     def count(self, tenant: str, holder: str | None = None) -> int:
         """Return how many leases of a tenant, or of one holder in it, the ledger says stand."""
         return sum(
-            lease.key[0] == tenant and holder in (None, lease.holder) for lease in self.standing.values()
+            lease.key[0] == tenant and holder in (None, lease.holder)
+            for lease in (*self.standing.values(), *self.waiting.values())
         )

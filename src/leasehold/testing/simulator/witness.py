@@ -21,7 +21,6 @@ from leasehold.kernel.events import (
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
-    LeaseRearmed,
     LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
@@ -132,7 +131,7 @@ class Witness:
                 self._stage.violate("{} is not what the ledger says", tables.leases[lease_id])
         if tables.authority != state.authority or tables.eras != state.eras:
             self._stage.violate("{} is not what the ledger says", tables.authority)
-        concerned = dict.fromkeys((*self.truth.standing, *sorted(touched)))
+        concerned = dict.fromkeys((*self.truth.standing, *self.truth.waiting, *sorted(touched)))
         some = State(
             leases={lease_id: state.leases[lease_id] for lease_id in concerned}, authority=state.authority
         )
@@ -205,17 +204,13 @@ def _note(note: Callable[[str], None], batch: Batch) -> None:
                     note("granted where a lease had expired")
             case LeaseRenewed():
                 note("renewed one" if len(event.renewals) == 1 else "renewed many")
-            case LeaseReleased():
-                note("released")
             case LeaseRevoked():
                 note("revoked by a reboot" if event.actor == REGISTRAR else "revoked by an operator")
-            case LeaseExpired():
-                note("expired")
-            case LeaseRearmed():
-                note("rearmed")
             case EpochRaised():
                 note(f"epoch raised: {event.reason}")
             case KeyEnrolled() | KeyVouched() | KeyRetired():
                 note(event.type)
             case StoreOpened() | LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
                 pass
+            case _:
+                note(event.type.removeprefix("lease.").replace("_", " "))

@@ -1,0 +1,272 @@
+"""The records as they will be, while a decision that touches many of them is being made.
+
+A decision about a queue goes step by step: a lease ends, the next waiter is granted it, and so on. Each step
+has to see the ones before it, and none may change the view, because the decision may yet be refused, or be
+taken again. So the steps are drafted here: events are folded into copies, and every question is answered from
+those first and from the view second.
+
+Whatever time has done to a lease that is met on the way is drafted as well, and so is what became free.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from leasehold.kernel import aging
+from leasehold.kernel.answers import Answer
+from leasehold.kernel.authority import go_on
+from leasehold.kernel.decision import Decision, age
+from leasehold.kernel.events import (
+    REBOOT,
+    REGISTRAR,
+    STOPPED_ASKING,
+    LeaseEvent,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseLeft,
+    LeaseModeChanged,
+    LeaseReleased,
+    LeaseRevoked,
+    LeaseUpgradeLeft,
+)
+from leasehold.kernel.evolve import evolve
+from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.paths import is_path, related
+from leasehold.kernel.records import ResourceKey
+from leasehold.kernel.tick import Now
+from leasehold.kernel.view import View
+
+FREEING = (LeaseReleased, LeaseExpired, LeaseRevoked, LeaseLeft, LeaseUpgradeLeft, LeaseModeChanged)
+"""Events after which somebody may be entitled to what they could not have before."""
+
+DELAYED_FOR = "lock_delay_for"
+"""In the metadata of a lease that only keeps a resource closed: who may come back nevertheless."""
+
+_FIRST_PAGE = 8
+_NEXT_PAGE = 16
+"""How many waiters to read at first, and how many times as many when those were not enough."""
+
+
+class Draft:
+    """Events that are not decided yet, and the records as they would leave them."""
+
+    def __init__(self, view: View, now: Now, events: Iterable[LeaseEvent] = ()) -> None:
+        self.view = view
+        self.now = now
+        self.events: list[LeaseEvent] = []
+        self.freed: deque[ResourceKey] = deque()
+        """Resources on which something has ended since anybody looked who is entitled to it."""
+        self.wakes: list[str] = []
+        """Where waiters are to be woken whose situation has changed."""
+        self._changed: dict[str, Lease] = {}
+        self._authority = view.authority
+        for event in events:
+            self.add(event)
+
+    def add(self, event: LeaseEvent) -> None:
+        """Draft one more event."""
+        for lease_id in event.lease_ids:
+            self._changed[lease_id] = evolve(self.lease(lease_id), event)
+        self._authority = go_on(self._authority, event)
+        self.events.append(event)
+        if isinstance(event, FREEING):
+            self.freed.append((event.tenant, event.resource))
+            if isinstance(event, LeaseExpired | LeaseRevoked):
+                self._delay(self.known(event.lease_id))
+
+    def _delay(self, ended: Lease) -> None:
+        """Keep a resource closed for as long as its last holder asked for, by a lease of the registrar's own.
+
+        A reboot has ended the process that held it, so nothing of that is still on its way.
+        """
+        if not ended.lock_delay_ns or ended.end_reason == REBOOT:
+            return
+        ttl_ns = ended.lock_delay_ns
+        if ended.state is LeaseState.EXPIRED and ended.expires_tick is not None:
+            ttl_ns += self.now.tick.until(ended.expires_tick) or 0
+        if ttl_ns > 0:
+            self.add(_closed(ended, self.now, ttl_ns, self.next_token()))
+
+    def decision(self, answer: Answer) -> Decision:
+        """Return what was drafted as a decision with an answer."""
+        leases = list(self._changed.values())
+        return Decision(events=self.events, leases=leases, answer=answer, wakes=self.wakes)
+
+    def wake(self, waiter: Lease) -> None:
+        """Have a waiter woken, if it said where, because its situation has changed."""
+        if waiter.ticket is not None and waiter.ticket.wake:
+            self.wakes.append(waiter.ticket.wake)
+
+    def next_token(self) -> int:
+        """Return the token, or ticket, that the next grant, or waiter, gets."""
+        return self._authority.next_token()
+
+    def lease(self, lease_id: str) -> Lease | None:
+        """Return a lease by its id, or None if there is none."""
+        return self._changed[lease_id] if lease_id in self._changed else self.view.lease(lease_id)
+
+    def known(self, lease_id: str) -> Lease:
+        """Return a lease that is known to exist."""
+        lease = self.lease(lease_id)
+        if lease is None:
+            raise LookupError(f"lease {lease_id} belongs to a claim, and does not exist")
+        return lease
+
+    def group_of(self, lease: Lease) -> list[Lease]:
+        """Return all leases of the claim that a waiting or just granted lease belongs to."""
+        group = () if lease.ticket is None else lease.ticket.group
+        return [self.known(lease_id) for lease_id in group] if group else [lease]
+
+    def standing(self, tenant: str, resource: str) -> list[Lease]:
+        """Return the leases that stand in the reach of a resource; note what time has done to the others."""
+        if is_path(resource):
+            found = self.view.tree_of(tenant, resource)
+        else:
+            found = self.view.unended_on(tenant, resource)
+        leases = [
+            lease for lease in self._patched(found, tenant, resource) if lease.state is LeaseState.ACTIVE
+        ]
+        standing = (self.aged(lease) for lease in sorted(leases, key=lambda one: one.token))
+        return [lease for lease in standing if not lease.is_terminal]
+
+    def waiters(self, tenant: str, resource: str, mode: Mode | None = None) -> Iterator[Lease]:
+        """Yield those who wait in the reach of a resource (`mode`: in this mode), first in line first.
+
+        Those of whom nothing was heard for too long are not among them; that they left is noted.
+        """
+        if is_path(resource):
+            yield from self._in_line(self.view.tree_of(tenant, resource), tenant, resource, mode, "")
+            return
+        limit, place = _FIRST_PAGE, ""
+        while True:
+            found, all_of_them = self.view.queue_of(tenant, resource, mode, limit)
+            for lease in self._in_line(found, tenant, resource, mode, place):
+                place = lease.place
+                yield lease
+            if all_of_them:
+                return
+            limit *= _NEXT_PAGE
+
+    def _in_line(
+        self, found: list[Lease], tenant: str, resource: str, mode: Mode | None, behind: str
+    ) -> Iterator[Lease]:
+        waiting = [
+            lease
+            for lease in self._patched(found, tenant, resource)
+            if lease.state is LeaseState.PENDING and mode in (None, lease.mode) and lease.place > behind
+        ]
+        for lease in sorted(waiting, key=lambda one: one.place):
+            here = self.aged(self.known(lease.lease_id))
+            if here.state is LeaseState.PENDING:
+                yield here
+
+    def _patched(self, found: list[Lease], tenant: str, resource: str) -> list[Lease]:
+        """Return leases as they are in this draft, with those that came to be in it."""
+        patched = {lease.lease_id: self._changed.get(lease.lease_id, lease) for lease in found}
+        for lease_id, lease in self._changed.items():
+            if lease.tenant == tenant and related(resource, lease.resource):
+                patched[lease_id] = lease
+        return list(patched.values())
+
+    def aged(self, lease: Lease) -> Lease:
+        """Note what time has done to a lease, and to the claim it belongs to."""
+        events, aged = age(lease, self.view, self.now)
+        for event in events:
+            self.add(event)
+        if aged.state is LeaseState.FAILED:
+            self.leave(aged, STOPPED_ASKING if aged.end_reason is None else aged.end_reason)
+        elif aged.is_upgrading and self._has_lapsed(aged):
+            self.add(upgrade_left(aged, self.now, STOPPED_ASKING))
+            return self.known(aged.lease_id)
+        return aged
+
+    def _has_lapsed(self, lease: Lease) -> bool:
+        ticket = lease.ticket
+        assert ticket is not None
+        return not ticket.since.comparable(self.now.tick) or ticket.kept_until <= self.now.tick.value
+
+    def leave(self, lease: Lease, reason: str, actor: str = REGISTRAR, request: str | None = None) -> None:
+        """Let a whole claim leave its queues, as far as it has not yet."""
+        for one in self.group_of(lease):
+            if one.state is LeaseState.PENDING:
+                self.add(aging.left(one, self.now, reason, actor=actor, request=request))
+
+    def count_ahead(self, tenant: str, resource: str, place: str) -> int:
+        """Return how many waiters in the reach of a resource are ahead of a place in its queue."""
+        if is_path(resource):
+            return sum(lease.place < place for lease in self.waiters(tenant, resource))
+        count = self.view.count_ahead(tenant, resource, place)
+        for lease_id, lease in self._changed.items():
+            if (lease.tenant, lease.resource) == (tenant, resource):
+                before = self.view.lease(lease_id)
+                count -= before is not None and before.state is LeaseState.PENDING and before.place < place
+                count += lease.state is LeaseState.PENDING and lease.place < place
+        return count
+
+    def counts(self, tenant: str, holder: str) -> tuple[int, int]:
+        """Return how many unended leases a holder and its tenant have, where a quota makes that matter."""
+        quotas = self.view.quotas
+        held = 0 if quotas.leases_per_holder is None else self.view.count_of_holder(tenant, holder)
+        all_held = 0 if quotas.leases_per_tenant is None else self.view.count_of_tenant(tenant)
+        for lease_id, lease in self._changed.items():
+            before = self.view.lease(lease_id)
+            change = (not lease.is_terminal) - (before is not None and not before.is_terminal)
+            all_held += change if lease.tenant == tenant else 0
+            held += change if (lease.tenant, lease.holder) == (tenant, holder) else 0
+        return held, all_held
+
+    def waits_of(self, tenant: str, holder: str) -> list[Lease]:
+        """Return every lease of a holder with which it waits for something."""
+        found = {lease.lease_id: lease for lease in self.view.waits_of(tenant, holder)}
+        found |= {
+            lease.lease_id: lease
+            for lease in self._changed.values()
+            if lease.tenant == tenant and lease.holder == holder
+        }
+        current = [self.aged(self._changed.get(lease.lease_id, lease)) for lease in found.values()]
+        return [lease for lease in current if lease.is_waiting]
+
+    def owned_by(self, tenant: str, holder: str) -> list[Lease]:
+        """Return every lease that a holder holds."""
+        found = {lease.lease_id: lease for lease in self.view.owned_by(tenant, holder)}
+        found |= {
+            lease.lease_id: lease
+            for lease in self._changed.values()
+            if lease.tenant == tenant and lease.holder == holder
+        }
+        return [
+            lease
+            for one in found.values()
+            if (lease := self._changed.get(one.lease_id, one)).state is LeaseState.ACTIVE
+        ]
+
+
+def upgrade_left(lease: Lease, now: Now, reason: str, actor: str = REGISTRAR) -> LeaseUpgradeLeft:
+    """Return the event of a sharer that does not wait any more to be alone."""
+    return LeaseUpgradeLeft(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=actor,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=lease.token,
+        reason=reason,
+    )
+
+
+def _closed(ended: Lease, now: Now, ttl_ns: int, token: int) -> LeaseIssued:
+    return LeaseIssued(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=REGISTRAR,
+        tenant=ended.tenant,
+        lease_id=f"{ended.lease_id}.delay",
+        resource=ended.resource,
+        holder=REGISTRAR,
+        token=token,
+        mode=ended.mode,
+        ttl_ns=ttl_ns,
+        bound_to_boot=False,
+        metadata={DELAYED_FOR: ended.holder},
+    )

@@ -1,0 +1,119 @@
+"""The part of a view that knows who waits.
+
+It is filled only where somebody waits, and for paths. What a store counted, or read of a queue, is as of the
+beginning of the transaction; what events have changed since is kept beside it.
+"""
+
+from collections import defaultdict
+
+from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.paths import related
+from leasehold.kernel.records import HolderKey, Keys, Missing, PlaceKey, Records, ResourceKey
+from leasehold.kernel.ticket import LAST_PLACE
+
+
+class QueueRecords:
+    """Unended leases, and what is known of the queues they stand in."""
+
+    def __init__(self) -> None:
+        self._unended: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
+        self.reshaped: set[str] = set()
+        """Those of the changed leases of which more has changed than their time or their end."""
+        self._awaited: set[ResourceKey] = set()
+        self._trees_asked: set[ResourceKey] = set()
+        self._queues: dict[ResourceKey, tuple[int, str, str]] = {}
+        self._places: dict[PlaceKey, int] = {}
+        self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
+        self._waits_asked: set[HolderKey] = set()
+        self._owners_asked: set[HolderKey] = set()
+
+    def _load_queues(self, keys: Keys, records: Records) -> None:
+        self._trees_asked |= keys.trees
+        self._waits_asked |= keys.waits
+        self._owners_asked |= keys.owners
+        self._places.update(records.places)
+        for tenant, resource, limit in keys.queues:
+            exclusive, shared = records.queues[(tenant, resource, limit)]
+            known = self._queues.get((tenant, resource), (0, "", ""))
+            self._queues[(tenant, resource)] = max(known, (limit, exclusive, shared))
+
+    def is_awaited(self, tenant: str, resource: str) -> bool:
+        """Say whether anybody may wait for a resource on which a lease was loaded, or that was asked for."""
+        return (tenant, resource) in self._awaited
+
+    def tree_of(self, tenant: str, path: str) -> list[Lease]:
+        """Return every unended lease on a path, above it and below it, waiters included."""
+        if (tenant, path) not in self._trees_asked:
+            raise Missing(Keys(trees={(tenant, path)}))
+        return [
+            lease
+            for (their_tenant, resource), here in self._unended.items()
+            if their_tenant == tenant and related(path, resource)
+            for lease in here.values()
+        ]
+
+    def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], bool]:
+        """Return the first waiters for a plain resource, `limit` or more of them, and whether these are all.
+
+        They are in no order. `mode`: only those who wait for it in this mode.
+        """
+        read, exclusive, shared = self._queues.get((tenant, resource), (0, "", ""))
+        horizon = min(exclusive, shared) if mode is None else (shared if mode is Mode.SHARED else exclusive)
+        if read < limit and horizon != LAST_PLACE:
+            raise Missing(Keys(queues={(tenant, resource, limit)}))
+        waiters = [
+            lease
+            for lease in self._unended.get((tenant, resource), {}).values()
+            if lease.state is LeaseState.PENDING and mode in (None, lease.mode) and lease.place <= horizon
+        ]
+        return waiters, horizon == LAST_PLACE
+
+    def count_ahead(self, tenant: str, resource: str, place: str) -> int:
+        """Return how many waiters for a plain resource are ahead of a place in its queue."""
+        try:
+            count = self._places[(tenant, resource, place)]
+        except KeyError:
+            raise Missing(Keys(places={(tenant, resource, place)})) from None
+        changes = self._queue_changes.get((tenant, resource), [])
+        return count + sum(change for theirs, change in changes if theirs < place)
+
+    def waits_of(self, tenant: str, holder: str) -> list[Lease]:
+        """Return every lease of a holder with which it waits for something."""
+        if (tenant, holder) not in self._waits_asked:
+            raise Missing(Keys(waits={(tenant, holder)}))
+        return [lease for lease in self._of_holder(tenant, holder) if lease.is_waiting]
+
+    def owned_by(self, tenant: str, holder: str) -> list[Lease]:
+        """Return every lease that a holder holds."""
+        if (tenant, holder) not in self._owners_asked:
+            raise Missing(Keys(owners={(tenant, holder)}))
+        return [lease for lease in self._of_holder(tenant, holder) if lease.state is LeaseState.ACTIVE]
+
+    def _of_holder(self, tenant: str, holder: str) -> list[Lease]:
+        leases = (lease for here in self._unended.values() for lease in here.values())
+        return [lease for lease in leases if lease.holder == holder and lease.tenant == tenant]
+
+    def _requeue(self, before: Lease | None, after: Lease) -> None:
+        """Keep apart what events change in the queues, and note which leases changed in more than time."""
+        key = (after.tenant, after.resource)
+        self.reshaped.add(after.lease_id)
+        if after.is_waiting:
+            self._awaited.add(key)
+        change = (after.state is LeaseState.PENDING) - (
+            before is not None and before.state is LeaseState.PENDING
+        )
+        if change:
+            waiter = after if change > 0 or before is None else before
+            self._queue_changes.setdefault(key, []).append((waiter.place, change))
+
+    def _forget_queues(self) -> None:
+        """Have queues read anew by the next batch; what is awaited is kept, as nobody else has written."""
+        self.reshaped = set()
+        self._queues = {}
+        self._places = {}
+        self._queue_changes = {}
+
+
+def has_another_shape(before: Lease, after: Lease) -> bool:
+    """Say whether a change was of a kind that happens only where somebody waited, or a mode was changed."""
+    return before.ticket is not None or before.token != after.token or before.mode is not after.mode

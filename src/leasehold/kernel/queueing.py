@@ -1,0 +1,186 @@
+"""Who is in whose way, and who is entitled to what has become free.
+
+A claim waits for every lease of somebody else that conflicts with it, and for every waiter ahead of it that
+does. Once neither is there, it is granted in the very commit in which the last of them went away. A claim on
+several resources waits for all of them, and is granted whole; what it is first in line for stays reserved
+for it, because whoever is behind it waits for it.
+
+A waiter gets its lease for a short claim window only. Its next call confirms it; if none comes, the lease
+expires like any other, and the next in line has its turn.
+"""
+
+from collections.abc import Iterator
+
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.draft import DELAYED_FOR, FREEING, Draft
+from leasehold.kernel.ending import released
+from leasehold.kernel.events import (
+    REGISTRAR,
+    LeaseEvent,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseLeft,
+    LeaseModeChanged,
+    LeaseRevoked,
+)
+from leasehold.kernel.lease import Lease, Mode, ReleaseReason
+from leasehold.kernel.paths import is_path
+from leasehold.kernel.tick import Now
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.view import View
+
+
+def holders_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
+    """Yield the leases of others that conflict with what a holder wants."""
+    for lease in draft.standing(wanted.tenant, wanted.resource):
+        theirs = lease.holder != holder and not is_delayed_for(lease, holder)
+        if theirs and (lease.mode.conflicts_with(wanted.mode) or lease.is_upgrading):
+            yield lease
+
+
+def waiters_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
+    """Yield the waiters ahead that conflict with what a holder wants."""
+    mode = None if wanted.mode is Mode.EXCLUSIVE else Mode.EXCLUSIVE
+    for waiter in draft.waiters(wanted.tenant, wanted.resource, mode):
+        if waiter.place >= wanted.place:
+            return
+        if waiter.holder != holder:
+            yield waiter
+
+
+def in_the_way(draft: Draft, wanted: Lease) -> Iterator[Lease]:
+    """Yield everything that a waiting lease waits for."""
+    if wanted.is_upgrading:
+        yield from others_beside(draft, wanted)
+        return
+    yield from holders_in_the_way(draft, wanted.holder, wanted)
+    yield from waiters_in_the_way(draft, wanted.holder, wanted)
+
+
+def others_beside(draft: Draft, lease: Lease) -> Iterator[Lease]:
+    """Yield the leases of others that keep a lease from becoming exclusive."""
+    for other in draft.standing(lease.tenant, lease.resource):
+        if other.holder != lease.holder and not is_delayed_for(other, lease.holder):
+            yield other
+
+
+def is_delayed_for(lease: Lease, holder: str) -> bool:
+    """Say whether a lease only keeps others away until its last holder's work can have had no effect."""
+    return lease.holder == REGISTRAR and lease.metadata.get(DELAYED_FOR) == holder
+
+
+def end_delays(draft: Draft, holder: str, wanted: Lease, mode: Mode) -> None:
+    """End what is kept closed where its last holder comes back, in a mode that conflicts with that."""
+    for lease in draft.standing(wanted.tenant, wanted.resource):
+        if is_delayed_for(lease, holder) and lease.mode.conflicts_with(mode):
+            draft.add(released(lease, draft.now, ReleaseReason.VOLUNTARY))
+
+
+def promote(draft: Draft) -> None:
+    """Grant what has become free to those who are entitled to it, until nothing is left to grant."""
+    while draft.freed:
+        tenant, resource = draft.freed.popleft()
+        if is_path(resource) or draft.view.is_awaited(tenant, resource):
+            _promote_on(draft, tenant, resource)
+
+
+def _promote_on(draft: Draft, tenant: str, resource: str) -> None:
+    standing = draft.standing(tenant, resource)
+    for lease in standing:
+        if lease.is_upgrading and next(in_the_way(draft, lease), None) is None:
+            end_delays(draft, lease.holder, lease, Mode.EXCLUSIVE)
+            draft.add(_upgraded(lease, draft))
+            draft.wake(lease)
+    alone = not is_path(resource)
+    if alone and any(_is_final(lease) for lease in draft.standing(tenant, resource)):
+        return  # Nobody can be entitled to anything; this is for speed, and the rest would find out the same.
+    for waiter in draft.waiters(tenant, resource):
+        claim = draft.group_of(waiter)
+        if all(next(in_the_way(draft, one), None) is None for one in claim):
+            for one in claim:
+                end_delays(draft, one.holder, one, one.mode)
+                draft.add(_granted(one, draft))
+            draft.wake(waiter)
+        elif alone and waiter.mode is Mode.EXCLUSIVE:
+            # Its turn comes next: it has to know how long whoever was granted something now has for that.
+            draft.wake(waiter)
+            return
+
+
+def _is_final(lease: Lease) -> bool:
+    """Say whether a lease keeps everybody away but its own holder, who does not wait here."""
+    return lease.mode is Mode.EXCLUSIVE and lease.holder != REGISTRAR
+
+
+def _granted(waiter: Lease, draft: Draft) -> LeaseIssued:
+    ticket = waiter.ticket
+    assert ticket is not None
+    return LeaseIssued(
+        tick=draft.now.tick,
+        at_ns=draft.now.wall_ns,
+        actor=REGISTRAR,
+        request=ticket.request or None,
+        tenant=waiter.tenant,
+        lease_id=waiter.lease_id,
+        resource=waiter.resource,
+        holder=waiter.holder,
+        token=draft.next_token(),
+        mode=waiter.mode,
+        ttl_ns=waiter.ttl_ns,
+        max_renewals=waiter.max_renewals,
+        bound_to_boot=waiter.bound_to_boot,
+        metadata=waiter.metadata,
+        config_version=waiter.config_version,
+        zone_version=waiter.zone_version,
+        lock_delay_ns=waiter.lock_delay_ns,
+        delegation=waiter.delegation,
+        group=ticket.group,
+        claim_window_ns=CLAIM_WINDOW_NS,
+    )
+
+
+def _upgraded(lease: Lease, draft: Draft) -> LeaseModeChanged:
+    request = (lease.ticket.request if lease.ticket is not None else "") or None
+    return mode_changed(lease, draft.now, Mode.EXCLUSIVE, draft.next_token(), request)
+
+
+def mode_changed(lease: Lease, now: Now, mode: Mode, token: int, request: str | None) -> LeaseModeChanged:
+    """Return the event of a lease that becomes exclusive, or shared."""
+    return LeaseModeChanged(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=lease.holder,
+        request=request,
+        tenant=lease.tenant,
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        token=token,
+        mode=mode,
+    )
+
+
+def grant_what_is_free(decision: Decision, view: View, now: Now) -> Decision:
+    """Return a decision that ends leases together with what follows for those who wait for them."""
+    if not any(_matters(event, view) for event in decision.events):
+        return decision
+    draft = Draft(view, now, decision.events)
+    for event in decision.events:
+        if isinstance(event, LeaseLeft):
+            draft.leave(draft.known(event.lease_id), event.reason, event.actor, event.request)
+    promote(draft)
+    return draft.decision(decision.answer)
+
+
+def _matters(event: LeaseEvent, view: View) -> bool:
+    """Say whether an event can concern anybody but the lease's own holder."""
+    if not isinstance(event, FREEING):
+        return False
+    if (
+        isinstance(event, LeaseLeft)
+        or is_path(event.resource)
+        or view.is_awaited(event.tenant, event.resource)
+    ):
+        return True
+    lease = view.lease(event.lease_id) if isinstance(event, LeaseExpired | LeaseRevoked) else None
+    return lease is not None and lease.lock_delay_ns > 0

@@ -1,0 +1,90 @@
+"""Names of records, and the records found for them: what passes between a decision and a store."""
+
+import msgspec
+
+from leasehold.kernel.authority import Era
+from leasehold.kernel.events import Event
+from leasehold.kernel.lease import Lease
+
+ResourceKey = tuple[str, str]
+"""Tenant and resource."""
+HolderKey = tuple[str, str]
+"""Tenant and holder."""
+QueueKey = tuple[str, str, int]
+"""Tenant, resource, and how many of the first waiters in each mode."""
+PlaceKey = tuple[str, str, str]
+"""Tenant, resource, and a place in its queue."""
+
+
+CHILDREN_PAGE = 100
+"""How many unended children of one lease a store returns at most; any of them, if there are more."""
+
+
+class Keys(msgspec.Struct, kw_only=True, gc=False):
+    """Names of records: what to read before deciding."""
+
+    leases: set[str] = msgspec.field(default_factory=set)
+    resources: set[ResourceKey] = msgspec.field(default_factory=set)
+    requests: set[str] = msgspec.field(default_factory=set)
+    holders: set[HolderKey] = msgspec.field(default_factory=set)
+    """Holders, and tenants, whose unended leases are to be counted."""
+    tenants: set[str] = msgspec.field(default_factory=set)
+    eras: set[int] = msgspec.field(default_factory=set)
+    children: set[str] = msgspec.field(default_factory=set)
+    """Leases whose unended children are wanted, up to `CHILDREN_PAGE` of each."""
+    queues: set[QueueKey] = msgspec.field(default_factory=set)
+    trees: set[ResourceKey] = msgspec.field(default_factory=set)
+    """Paths of which everything unended above and below is to be read, waiters included."""
+    places: set[PlaceKey] = msgspec.field(default_factory=set)
+    """Places to count how many waiters are ahead of."""
+    waits: set[HolderKey] = msgspec.field(default_factory=set)
+    """Holders of whom everything is to be read that they wait for."""
+    owners: set[HolderKey] = msgspec.field(default_factory=set)
+    """Holders of whom every lease is to be read that they hold."""
+
+    def add(self, more: "Keys") -> None:
+        """Ask for what `more` asks for, too."""
+        for name in self.__struct_fields__:
+            mine: set[object] = getattr(self, name)
+            mine |= getattr(more, name)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.leases
+            or self.resources
+            or self.requests
+            or self.holders
+            or self.tenants
+            or self.eras
+            or self.children
+            or self.queues
+            or self.trees
+            or self.places
+            or self.waits
+            or self.owners
+        )
+
+
+class Records(msgspec.Struct, kw_only=True, gc=False):
+    """What a store found for `Keys`. A name that was asked for and is not here has no record."""
+
+    leases: list[Lease] = msgspec.field(default_factory=list)
+    """Every lease asked for by id, every one that stands on a resource that was asked for, and so on."""
+    awaited: set[ResourceKey] = msgspec.field(default_factory=set)
+    """Which of the resources of these leases, and of those asked for, somebody waits for."""
+    requests: dict[str, Event] = msgspec.field(default_factory=dict)
+    holders: dict[HolderKey, int] = msgspec.field(default_factory=dict)
+    tenants: dict[str, int] = msgspec.field(default_factory=dict)
+    eras: dict[int, Era] = msgspec.field(default_factory=dict)
+    children: dict[str, list[Lease]] = msgspec.field(default_factory=dict)
+    queues: dict[QueueKey, tuple[str, str]] = msgspec.field(default_factory=dict)
+    """The places up to which the exclusive and the shared waiters of a resource were read."""
+    places: dict[PlaceKey, int] = msgspec.field(default_factory=dict)
+
+
+class Missing(LookupError):
+    """A decision needs records that are not in the view."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__(keys)
+        self.keys = keys

@@ -1,0 +1,208 @@
+"""Who is in whose way, worked out again from all records at once, without any of the kernel's code for it.
+
+Time is taken into account: a lease or a waiter whose time is over is in nobody's way, recorded or not.
+"""
+
+from collections.abc import Iterable
+
+from leasehold.kernel.answers import Answer, Granted, Waiting
+from leasehold.kernel.commands import Acquire, ChangeMode, Command
+from leasehold.kernel.events import Event, LeaseIssued, LeaseLeft
+from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import AGEING_NS
+
+
+def alive(leases: Iterable[Lease], now: Tick) -> list[Lease]:
+    """The leases and waiters that still count."""
+    return [
+        one
+        for one in leases
+        if one.state in (LeaseState.ACTIVE, LeaseState.PENDING)
+        and (
+            one.expires_tick is None or one.expires_tick.era != now.era or one.expires_tick.value > now.value
+        )
+    ]
+
+
+def _is_over(expires: Tick | None, now: Tick) -> bool:
+    return expires is not None and expires.era == now.era and expires.value <= now.value
+
+
+def touch(one: str, other: str) -> bool:
+    """The same resource, or one path inside the other."""
+    if one == other:
+        return True
+    short, long = sorted((one, other), key=len)
+    return short[0] == "/" and long[0] == "/" and (short == "/" or long.startswith(f"{short}/"))
+
+
+def order(one: Lease) -> tuple[int, int, int]:
+    """Priority, aged, then ticket; those from an earlier run of the clock first."""
+    assert one.ticket is not None
+    return (
+        one.ticket.since.era,
+        one.ticket.since.value - one.ticket.priority * AGEING_NS,
+        one.ticket.number,
+    )
+
+
+def upgrades(one: Lease, now: Tick) -> bool:
+    ticket = one.ticket
+    return (
+        ticket is not None
+        and ticket.upgrade
+        and one.state is LeaseState.ACTIVE
+        and ticket.since.era == now.era
+        and ticket.kept_until > now.value
+    )
+
+
+def blockers(
+    leases: list[Lease],
+    now: Tick,
+    *,
+    tenant: str,
+    holder: str,
+    resource: str,
+    mode: Mode,
+    place: tuple[int, int, int],
+) -> set[str]:
+    """The holders that somebody who wants a resource has to wait for."""
+    found = set()
+    for one in leases:
+        if one.tenant != tenant or one.holder == holder or not touch(one.resource, resource):
+            continue
+        if one.holder == "registrar" and one.metadata == {"lock_delay_for": holder}:
+            continue
+        conflict = Mode.EXCLUSIVE in (one.mode, mode)
+        if one.state is LeaseState.PENDING:
+            if conflict and order(one) < place:
+                found.add(one.holder)
+        elif conflict or upgrades(one, now):
+            found.add(one.holder)
+    return found
+
+
+def waits(leases: list[Lease], now: Tick, tenant: str) -> dict[str, set[str]]:
+    """Whom each holder waits for."""
+    graph: dict[str, set[str]] = {}
+    for one in leases:
+        if one.tenant != tenant:
+            continue
+        if one.state is LeaseState.PENDING:
+            mode, place = one.mode, order(one)
+        elif upgrades(one, now):
+            mode, place = Mode.EXCLUSIVE, (-1, 0, 0)
+        else:
+            continue
+        graph.setdefault(one.holder, set()).update(
+            blockers(
+                leases,
+                now,
+                tenant=tenant,
+                holder=one.holder,
+                resource=one.resource,
+                mode=mode,
+                place=place,
+            )
+        )
+    return graph
+
+
+def leads_back(graph: dict[str, set[str]], holder: str) -> bool:
+    """Whether a holder waits for itself, however far around."""
+    reached: set[str] = set()
+    frontier = set(graph.get(holder, set()))
+    while frontier:
+        reached |= frontier
+        frontier = {name for one in frontier for name in graph.get(one, set())} - reached
+    return holder in reached
+
+
+def check_crowd(
+    before: list[Lease], after: list[Lease], now: Tick, command: Command, answer: Answer | Refusal
+) -> None:
+    """Hold an answer against all records: those before it, and those after it."""
+    counted = alive(before, now)
+    match command, answer:
+        case Acquire(), Refusal(code=RefusalCode.HELD):
+            assert _obstacles(counted, now, command), "refused, and nothing was in the way"
+        case Acquire(), Refusal(code=RefusalCode.DEADLOCK):
+            assert _would_close_a_circle(counted, now, command), "refused as a deadlock that is none"
+        case Acquire(wait=False), Waiting():
+            raise AssertionError("somebody waits who did not want to")
+        case Acquire(), Granted(ended=False):
+            mine = [answer.lease, *answer.also]
+            assert [one.lease_id for one in mine][1:] == [
+                f"{mine[0].lease_id}.{n}" for n in range(1, len(mine))
+            ]
+            assert len(mine) == 1 + len(command.also), "granted in part"
+            assert all(not one.is_unconfirmed for one in mine)
+        case ChangeMode(mode=Mode.SHARED), Refusal():
+            assert answer.code is not RefusalCode.HELD, "a downgrade always works"
+            assert answer.code is not RefusalCode.DEADLOCK, "a downgrade always works"
+        case _:
+            pass
+    for tenant in {one.tenant for one in after}:
+        graph = waits(alive(after, now), now, tenant)
+        assert not any(leads_back(graph, holder) for holder in graph), "some wait for ever"
+
+
+def _wanted(command: Acquire) -> list[tuple[str, Mode]]:
+    return [(command.resource, command.mode), *((one.resource, one.mode) for one in command.also)]
+
+
+def _newcomer(now: Tick, command: Acquire) -> tuple[int, int, int]:
+    return (now.era, now.value - command.priority * AGEING_NS, 2**60)
+
+
+def _obstacles(counted: list[Lease], now: Tick, command: Acquire) -> set[str]:
+    return {
+        name
+        for resource, mode in _wanted(command)
+        for name in blockers(
+            counted,
+            now,
+            tenant=command.tenant,
+            holder=command.holder,
+            resource=resource,
+            mode=mode,
+            place=_newcomer(now, command),
+        )
+    }
+
+
+def _would_close_a_circle(counted: list[Lease], now: Tick, command: Acquire) -> bool:
+    """Add what the claim would wait for, and who would have to wait for it."""
+    graph = waits(counted, now, command.tenant)
+    graph.setdefault(command.holder, set()).update(_obstacles(counted, now, command))
+    for one in counted:
+        if one.tenant != command.tenant or one.holder == command.holder:
+            continue
+        behind = one.state is LeaseState.PENDING and order(one) > _newcomer(now, command)
+        for resource, mode in _wanted(command):
+            if behind and touch(one.resource, resource) and Mode.EXCLUSIVE in (one.mode, mode):
+                graph.setdefault(one.holder, set()).add(command.holder)
+    return leads_back(graph, command.holder)
+
+
+def check_order(before: list[Lease], now: Tick, command: Command, events: list[Event]) -> None:
+    """Nobody is granted anything that somebody ahead of it waits for."""
+    waiting = {one.lease_id: one for one in alive(before, now) if one.state is LeaseState.PENDING}
+    for event in events:
+        if isinstance(event, LeaseLeft):
+            waiting.pop(event.lease_id, None)
+        if not isinstance(event, LeaseIssued) or event.adopted_from or event.holder == "registrar":
+            continue
+        granted = waiting.pop(event.lease_id, None)
+        if granted is not None:
+            place = order(granted)
+        else:
+            assert isinstance(command, Acquire)
+            place = _newcomer(now, command)
+        for one in waiting.values():
+            if one.tenant == event.tenant and one.holder != event.holder and order(one) < place:
+                conflict = Mode.EXCLUSIVE in (one.mode, event.mode)
+                assert not (conflict and touch(one.resource, event.resource)), (event, one)
