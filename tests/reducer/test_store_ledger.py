@@ -97,6 +97,26 @@ def live_a_little(leases: Client, clock: FakeClock) -> None:
     leases.renew(leases.inspect("survivor")[0].lease.lease_id, ttl=900)
     shared[1].release()
     hand_on(leases._registrar)
+    queue_up(leases._registrar)
+
+
+def queue_up(registrar: Registrar) -> None:
+    """Let two wait: the first gets the lease and confirms it, the second goes on waiting."""
+    claims = [
+        Acquire(
+            request_id=f"q-{name}",
+            lease_id=f"queue-{name}",
+            resource="queue",
+            holder=name,
+            ttl_ns=60 * 10**9,
+            wait=True,
+        )
+        for name in ("ann", "bob", "cid")
+    ]
+    for claim in claims:
+        registrar.call(claim)
+    registrar.call(Release(request_id="q-0", lease_ids=("queue-ann",), holder="ann"))
+    registrar.call(claims[1])
 
 
 def hand_on(registrar: Registrar) -> None:
@@ -142,6 +162,8 @@ def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Clie
         "lease.delegated",
         "lease.spent",
         "lease.reclaimed",
+        "lease.queued",
+        "lease.confirmed",
     }
 
     reducer = fold(entries)
@@ -150,7 +172,9 @@ def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Clie
     assert {lease_id: lease.record for lease_id, lease in reducer.state.leases.items()} == replayed.leases
     assert reducer.position == entries[-1].position
     counts = (reducer.state.released_count(), reducer.state.expired_count(), reducer.state.revoked_count())
-    assert counts == (3, 1, 4)
+    assert counts == (4, 1, 4)
+    assert reducer.state.active_leases_by_work["queue"] == "queue-bob"
+    assert [lease.state.name for lease in reducer.state.leases_by_actor("cid")] == ["PENDING"]
     survivor = reducer.state.get_active_lease_for_work("survivor")
     assert survivor is not None
     assert survivor.ticks_remaining(Tick(value=clock.tick_ns(), era=2)) == 900 * 10**9

@@ -14,9 +14,12 @@ from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import LeaseEvent
 from leasehold.kernel.events import LeaseExpired as ExpiredEvent
 from leasehold.kernel.events import LeaseIssued as IssuedEvent
+from leasehold.kernel.events import LeaseModeChanged as ModeChangedEvent
+from leasehold.kernel.events import LeaseQueued as QueuedEvent
 from leasehold.kernel.events import LeaseReleased as ReleasedEvent
 from leasehold.kernel.events import LeaseRenewed as RenewedEvent
 from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.lease import Mode
 from leasehold.kernel.limits import RESOURCE_BYTES
 from leasehold.reducer.errors import (
     InvalidExpiration,
@@ -36,6 +39,7 @@ from leasehold.reducer.rules import (
     standing_lease,
 )
 from leasehold.reducer.state import LeaseReducerState
+from leasehold.reducer.words import LeaseState
 
 
 def record_of(entry: Entry, *, seal: bytes) -> tuple[EventRecord, ReducerContext]:
@@ -68,28 +72,49 @@ def sealed_records(entries: Iterable[Entry]) -> Iterator[tuple[EventRecord, Redu
 
 def fold_event(state: LeaseReducerState, event: LeaseEvent, record: EventRecord) -> list[Lease]:
     """Return every lease that a store's event changes, as it is afterwards."""
-    if isinstance(event, IssuedEvent):
-        _check_grant(state, event, record)
-        return [_evolved(None, event)]
-    return [_after(standing_lease(state, lease_id), event, record) for lease_id in event.lease_ids]
+    match event:
+        case IssuedEvent():
+            waiter = _waiter(state, event.lease_id)
+            _check_grant(state, event, record, waiter)
+            return [_evolved(waiter, event)]
+        case QueuedEvent():
+            check_name("lease_id", event.lease_id)
+            check_new(state, event.lease_id)
+            return [_evolved(None, event)]
+        case _:
+            pass
+    return [_after(state, standing_lease(state, lease_id), event, record) for lease_id in event.lease_ids]
 
 
-def _check_grant(state: LeaseReducerState, event: IssuedEvent, record: EventRecord) -> None:
+def _waiter(state: LeaseReducerState, lease_id: str) -> Lease | None:
+    """Return the lease that waits under this id: its grant makes it active, instead of another."""
+    lease = state.get(lease_id)
+    return lease if lease is not None and lease.state is LeaseState.PENDING else None
+
+
+def _check_grant(
+    state: LeaseReducerState, event: IssuedEvent, record: EventRecord, waiter: Lease | None
+) -> None:
     signature = event.signature or record.seal
     check_name("lease_id", event.lease_id)
     check_name("work_id", event.resource, RESOURCE_BYTES)
     check_name("actor_id", event.holder)
     check_signature_length(signature)
-    check_new(state, event.lease_id)
-    for standing in state.standing_on(event.resource):
-        if standing.record.mode.conflicts_with(event.mode):
-            raise WorkAlreadyLeased(work_id=event.resource, existing_lease_id=standing.lease_id)
+    if waiter is None:
+        check_new(state, event.lease_id)
+    _check_free(state, event, event.mode)
     check_signed(event.lease_id, signature)
     if event.ttl_ns <= 0:
         raise InvalidInput(field="expires_at", reason="must lie after issued_at")
 
 
-def _after(lease: Lease, event: LeaseEvent, record: EventRecord) -> Lease:
+def _check_free(state: LeaseReducerState, event: IssuedEvent | ModeChangedEvent, mode: Mode) -> None:
+    for standing in state.standing_on(event.resource):
+        if standing.lease_id != event.lease_id and standing.record.mode.conflicts_with(mode):
+            raise WorkAlreadyLeased(work_id=event.resource, existing_lease_id=standing.lease_id)
+
+
+def _after(state: LeaseReducerState, lease: Lease, event: LeaseEvent, record: EventRecord) -> Lease:
     match event:
         case RenewedEvent():
             _check_renewal(lease, event, record)
@@ -97,6 +122,8 @@ def _after(lease: Lease, event: LeaseEvent, record: EventRecord) -> Lease:
             check_holder(lease, record)
         case ExpiredEvent():
             _check_expiry(lease, event)
+        case ModeChangedEvent():
+            _check_free(state, event, event.mode)
         case _:
             pass
     return _evolved(lease, event)
