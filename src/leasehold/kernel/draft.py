@@ -223,7 +223,8 @@ class Draft:
             if lease.tenant == tenant and lease.holder == holder
         }
         current = [self.aged(self._changed.get(lease.lease_id, lease)) for lease in found.values()]
-        return [lease for lease in current if lease.is_waiting]
+        waiting = (lease for lease in current if lease.is_waiting)
+        return sorted(waiting, key=lambda one: (one.token, one.lease_id))  # Whatever order they were read in.
 
     def owned_by(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease that a holder holds."""
