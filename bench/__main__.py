@@ -2,13 +2,14 @@
 
 import sys
 
-from bench import certificates, concurrency, ledger, pairs, renewals, replaying, scale, startup
+from bench import certificates, concurrency, handoff, ledger, pairs, renewals, replaying, scale, startup
 from bench.measuring import Report, workplace
 
 BENCHMARKS = {
     "startup": startup.run,
     "pairs": pairs.run,
     "concurrency": concurrency.run,
+    "handoff": handoff.run,
     "renewals": renewals.run,
     "replaying": replaying.run,
     "ledger": ledger.run,

@@ -10,10 +10,11 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "src" / "leasehold" / "client"
-MODULES = ("client", "delegating", "holding", "lease", "reading")
+MODULES = ("block", "changing", "claiming", "client", "delegating", "holding", "lease", "leases", "reading")
 
 WORDS = [
     ("AsyncAcquisition[AsyncHeldLease]", "HeldLease"),
+    ("AsyncAcquisition[AsyncHeldLeases]", "HeldLeases"),
     ('AsyncAcquisition["AsyncHeldLease"]', '"HeldLease"'),
     ("from leasehold.client.acquisition import AsyncAcquisition, awaitable\n", ""),
     ("from leasehold.client.acquisition import AsyncAcquisition\n", ""),
@@ -36,8 +37,8 @@ def blocking(name: str) -> str:
     for word, counterpart in WORDS:
         text = text.replace(word, counterpart)
     text = re.sub(r"\bAsync(?=[A-Z])", "", text)
-    text = re.sub(r"\basync_(client|delegating|holding|lease|reading)\b", r"sync_\1", text)
-    text = re.sub(r"\basync_(calls|loss)\b", r"\1", text)
+    text = re.sub(rf"\basync_({'|'.join(MODULES)})\b", r"sync_\1", text)
+    text = re.sub(r"\basync_(calls|listening|loss)\b", r"\1", text)
     return formatted(NOTE.format(name=name) + text)
 
 

@@ -13,7 +13,9 @@ from leasehold.client.connect import connect
 from leasehold.client.inputs import Page
 from leasehold.client.sync_client import Client
 from leasehold.client.sync_lease import HeldLease
+from leasehold.client.sync_leases import HeldLeases
 from leasehold.engine.registrar import LeaseStatus
+from leasehold.engine.waiters import Waiter
 from leasehold.errors import (
     AlreadyHeld,
     AlreadyWaiting,
@@ -48,6 +50,7 @@ from leasehold.errors import (
     StoreRejected,
     StoreUnusable,
     UnknownTime,
+    WaitTimeout,
     WrongProcess,
 )
 from leasehold.kernel.budget import Budget
@@ -63,6 +66,7 @@ if TYPE_CHECKING:
     from leasehold.client.async_client import AsyncClient
     from leasehold.client.async_connect import connect_async
     from leasehold.client.async_lease import AsyncHeldLease
+    from leasehold.client.async_leases import AsyncHeldLeases
 
 __version__ = "0.1.0"
 
@@ -71,6 +75,7 @@ __all__ = [
     "AlreadyWaiting",
     "AsyncClient",
     "AsyncHeldLease",
+    "AsyncHeldLeases",
     "Budget",
     "BudgetExceeded",
     "BudgetExhausted",
@@ -81,6 +86,7 @@ __all__ = [
     "Entry",
     "Held",
     "HeldLease",
+    "HeldLeases",
     "InvalidInput",
     "Lease",
     "LeaseExists",
@@ -118,6 +124,8 @@ __all__ = [
     "Token",
     "TrustedKeys",
     "UnknownTime",
+    "WaitTimeout",
+    "Waiter",
     "WrongProcess",
     "connect",
     "connect_async",
@@ -128,6 +136,7 @@ __all__ = [
 _LATER = {
     "AsyncClient": "leasehold.client.async_client",
     "AsyncHeldLease": "leasehold.client.async_lease",
+    "AsyncHeldLeases": "leasehold.client.async_leases",
     "Certificate": "leasehold.certificates.certificate",
     "NotProven": "leasehold.certificates.errors",
     "StaleToken": "leasehold.certificates.errors",

@@ -41,6 +41,8 @@ class LeaseholdError(Exception):
     """Seconds until the obstacle goes away by itself, if nobody renews it."""
     retry_after: float | None = None
     """Seconds after which it makes sense to try again."""
+    waited: float | None = None
+    position: int | None = None
     field: str | None = None
     limit: int | None = None
     detail: str | None = None
@@ -81,6 +83,12 @@ class Held(NotAcquired):
     """Somebody else holds the resource."""
 
     code = "HELD"
+
+
+class WaitTimeout(Held):
+    """Somebody else still holds the resource, after all the time that the caller wanted to wait."""
+
+    code = "WAIT_TIMEOUT"
 
 
 class AlreadyHeld(NotAcquired):
@@ -306,7 +314,6 @@ _BY_CODE: dict[RefusalCode, type[LeaseholdError]] = {
 def error_of(refusal: Refusal) -> LeaseholdError:
     """Return the exception that a refusal becomes for callers in this language."""
     expires_in = None if refusal.expires_in_ns is None else refusal.expires_in_ns / NANOSECONDS_PER_SECOND
-    held = refusal.code is RefusalCode.HELD
     return _BY_CODE[refusal.code](
         _message_about_waiting(refusal) or _message(refusal, expires_in),
         lease_id=refusal.lease_id,
@@ -317,7 +324,7 @@ def error_of(refusal: Refusal) -> LeaseholdError:
         token=refusal.token,
         since=None if refusal.since_ns is None else refusal.since_ns / NANOSECONDS_PER_SECOND,
         expires_in=expires_in,
-        retry_after=expires_in if held else None,
+        retry_after=expires_in if refusal.code is RefusalCode.HELD else None,
         field=refusal.field,
         limit=refusal.limit,
         detail=refusal.detail,
@@ -368,10 +375,9 @@ def _message_of_delegation(refusal: Refusal, left: str) -> str:
                 f"lease {lease} on {resource} was acquired without scope and budget; "
                 "acquire it with what it may do and spend"
             )
-        case RefusalCode.SCOPE_DENIED:
-            return f"lease {lease} on {resource} does not allow {refusal.detail}; use one that does"
-        case RefusalCode.SCOPE_EXCEEDED:
-            return f"lease {lease} on {resource} does not allow {refusal.detail}; ask for less"
+        case RefusalCode.SCOPE_DENIED | RefusalCode.SCOPE_EXCEEDED as code:
+            step = "use one that does" if code is RefusalCode.SCOPE_DENIED else "ask for less"
+            return f"lease {lease} on {resource} does not allow {refusal.detail}; {step}"
         case RefusalCode.BUDGET_EXCEEDED:
             return (
                 f"{refusal.field} of lease {lease} on {resource}: {refusal.detail}; "

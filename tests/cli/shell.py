@@ -111,7 +111,7 @@ class Terminal:
     """A terminal in which one command runs."""
 
     def __init__(self, command: tuple[str, ...], environment: dict[str, str]) -> None:
-        self._keyboard, screen = pty.openpty()
+        self.keyboard, screen = pty.openpty()
         _let_nothing_be_flushed(screen)
         # The first terminal that the leader of a new session opens becomes that session's own. It says so
         # before we close our end: a terminal that nobody has open is gone.
@@ -128,15 +128,15 @@ class Terminal:
 
     def wait_for(self, text: str) -> None:
         while text not in self._shown:
-            self._shown += os.read(self._keyboard, 4096).decode()
+            self._shown += os.read(self.keyboard, 4096).decode()
 
     def press(self, key: bytes) -> None:
-        os.write(self._keyboard, key)
+        os.write(self.keyboard, key)
 
     def end(self) -> tuple[int, str]:
         """Wait for the command to end; return its exit code, and all that was shown."""
         try:
-            while chunk := os.read(self._keyboard, 4096):
+            while chunk := os.read(self.keyboard, 4096):
                 self._shown += chunk.decode()
         except OSError:  # how a terminal says that nobody is there any more
             pass
@@ -145,7 +145,7 @@ class Terminal:
     def close(self) -> None:
         """Let go of a terminal whose command has ended."""
         self._process.wait()
-        os.close(self._keyboard)
+        os.close(self.keyboard)
 
 
 def _let_nothing_be_flushed(screen: int) -> None:

@@ -7,7 +7,7 @@ awaited here either, so a scenario also proves that both have the same methods.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +15,13 @@ from typing import Any
 
 from leasehold.client.async_client import AsyncClient
 from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_leases import AsyncHeldLeases
 from leasehold.client.async_loss import AsyncLoss
 from leasehold.client.loss import Loss
 from leasehold.client.sync_client import Client
 from leasehold.client.sync_lease import HeldLease
+from leasehold.client.sync_leases import HeldLeases
+from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Clock
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.port import Snapshot, Store, Transaction
@@ -35,7 +38,12 @@ SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""
 
 _EXACT = Trust(drift_ppm=0, margin_ns=0)
-_TWINS: dict[type, type] = {Client: AsyncClient, HeldLease: AsyncHeldLease, Loss: AsyncLoss}
+_TWINS: dict[type, type] = {
+    Client: AsyncClient,
+    HeldLease: AsyncHeldLease,
+    HeldLeases: AsyncHeldLeases,
+    Loss: AsyncLoss,
+}
 
 
 class Blocking:
@@ -49,12 +57,22 @@ class Blocking:
         twin = getattr(_TWINS[type(self.target)], name, None)
         if inspect.isasyncgenfunction(twin):
             return lambda *given, **named: _Following(found(*_plain(given), **_plain(named)))
-        if inspect.iscoroutinefunction(twin) or (name in ("acquire", "derive") and callable(found)):
+        later = name in ("acquire", "acquire_all", "derive") and callable(found)
+        if inspect.iscoroutinefunction(twin) or later:
             return lambda *given, **named: _Pending(lambda: found(*_plain(given), **_plain(named)))
         return _wrapped(found)
 
     def __bool__(self) -> bool:
         return bool(self.target)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (_wrapped(one) for one in self.target)
+
+    def __getitem__(self, key: str) -> Any:
+        return _wrapped(self.target[key])
 
     def __repr__(self) -> str:
         return repr(self.target)
@@ -136,6 +154,10 @@ class _Connection:
     @property
     def sealer(self) -> Sealer:
         return self._shared.sealer
+
+    @property
+    def bells(self) -> Bells:
+        return self._shared.bells
 
     def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:
         return self._open().write(blocking=blocking, durable=durable)

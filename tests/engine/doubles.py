@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from leasehold.engine.batch import Outcome
+from leasehold.engine.bells import Bells
 from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import Batch, Snapshot, Store, Transaction, WouldBlock
 from leasehold.engine.sealing import Sealer
@@ -80,6 +81,10 @@ class WatchedStore:
     @property
     def sealer(self) -> Sealer:
         return self.inner.sealer
+
+    @property
+    def bells(self) -> Bells:
+        return self.inner.bells
 
     def occupy(self, process_id: int = 4242) -> None:
         self.process_id = process_id

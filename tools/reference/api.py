@@ -20,7 +20,7 @@ from tools.reference.writing import code, field_table, name, page, table
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Connecting": ("connect", "connect_async"),
     "Clients": ("Client", "AsyncClient"),
-    "Held leases": ("HeldLease", "Loss", "AsyncHeldLease"),
+    "Held leases": ("HeldLease", "HeldLeases", "Loss", "AsyncHeldLease", "AsyncHeldLeases"),
     "Certificates": ("verify_certificate", "Certificate", "TrustedKeys"),
     "Scope and budget": ("Scope", "Budget"),
     "What is answered": (
@@ -30,6 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "ReleaseReason",
         "Token",
         "LeaseStatus",
+        "Waiter",
         "Page",
         "Entry",
     ),
@@ -37,7 +38,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 _EXTRA = {"Loss": Loss}
 """Reached through a public name (`lease.lost`), and never made by users."""
 
-_TWINS = {"AsyncClient": "Client", "AsyncHeldLease": "HeldLease"}
+_TWINS = {"AsyncClient": "Client", "AsyncHeldLease": "HeldLease", "AsyncHeldLeases": "HeldLeases"}
 """Generated from one another, so what is said of one holds for the other."""
 
 _PLUMBING = {
@@ -45,9 +46,14 @@ _PLUMBING = {
     "belongs_elsewhere",
     "fire",
     "forget",
+    "give_back",
+    "keep_again",
     "kept",
     "lose",
+    "parts",
     "release_at_exit",
+    "release_together",
+    "take_in",
 }
 """Public between the modules of the client, and no part of the API."""
 

@@ -58,6 +58,7 @@ _WORDS = {
     "tools": "Which tools may be used.",
     "ttl_ns": "How long it was granted, or last renewed, for.",
     "unlimited": "Whether everything is allowed.",
+    "waited": "Seconds that the caller has waited in vain.",
     "work_ids": "Which work may be done.",
     "wake": "Where the waiter is to be woken.",
     "zone_version": "The version of a zone's configuration, as the claim gave it.",

@@ -5,6 +5,7 @@ renewed or released before. An `acquire` that is interrupted before it has told 
 """
 
 import argparse
+import math
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,24 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         help="alone, or together with others who only share it (default: %(default)s)",
     )
     parser.add_argument(
+        "--shared", dest="mode", action="store_const", const="shared", help="the same as --mode shared"
+    )
+    add_wait_option(parser)
+    parser.add_argument(
+        "--priority",
+        type=int,
+        default=5,
+        metavar="N",
+        help="from 1 to 10, the most urgent: whose turn comes first while waiting (default: 5)",
+    )
+    parser.add_argument(
+        "--lock-delay",
+        type=parse_duration,
+        default=0.0,
+        metavar="TIME",
+        help="keep it closed to others for so long after the lease has expired or was revoked",
+    )
+    parser.add_argument(
         "--metadata",
         metavar="KEY=VALUE",
         action="extend",
@@ -51,6 +70,21 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="facts to keep with the lease, such as why=deploy",
     )
+
+
+def add_wait_option(parser: argparse.ArgumentParser) -> None:
+    """Let the user wait in line for what others hold."""
+    parser.add_argument(
+        "--wait",
+        type=_patience,
+        default=0.0,
+        metavar="TIME",
+        help="wait in line for at most so long, or `forever` (default: do not wait)",
+    )
+
+
+def _patience(text: str) -> float:
+    return math.inf if text.lower() == "forever" else parse_duration(text)
 
 
 def metadata_of(arguments: Namespace) -> dict[str, Any]:
@@ -76,11 +110,12 @@ long as a command runs, use `leasehold run`.
 
 examples:
   leasehold acquire report-42 --ttl 5m
-  leasehold acquire report-42 --mode shared --metadata why=reading
+  leasehold acquire report-42 --shared --metadata why=reading
+  leasehold acquire report-42 --wait 30s
   leasehold acquire crawl --scope tool=read namespace=data --budget tokens=10000
   token=$(leasehold acquire report-42 --json | jq .token)
 
-exit codes: 0 acquired · 75 somebody holds it · 1 error · 2 wrong usage""",
+exit codes: 0 acquired · 75 somebody holds it, or still does after the wait · 1 error · 2 wrong usage""",
     )
     add_claim_options(parser)
     add_grant_options(parser)
@@ -114,6 +149,9 @@ def _acquire(arguments: Namespace) -> int:
             survives_reboot=True,
             scope=scope,
             budget=budget,
+            wait=arguments.wait,
+            priority=arguments.priority,
+            lock_delay=arguments.lock_delay,
         )
         status = client.get(held.lease_id)
         if status is not None:

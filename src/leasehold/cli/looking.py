@@ -10,6 +10,7 @@ from leasehold.cli.durations import format_duration
 from leasehold.cli.events import print_entries
 from leasehold.cli.output import Cell, Output, local_time
 from leasehold.cli.parser import Commands, positive_number
+from leasehold.cli.queues import print_waiters, waiter_shape
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
@@ -34,7 +35,8 @@ def _add_ls(commands: Commands) -> None:
         _ls,
         "list leases",
         details="""\
-Lists the leases that stand, in the order of their grants; --state or --all for others.
+Lists the leases that stand, and the claims that wait (pending), in the order in which they were made;
+--state or --all for others.
 
 examples:
   leasehold ls
@@ -64,7 +66,7 @@ def _ls(arguments: Namespace) -> int:
     from leasehold.cli.shapes import lease_shape
 
     out = Output(arguments)
-    wanted = [] if arguments.all else arguments.state or ["active"]
+    wanted = [] if arguments.all else arguments.state or ["active", "pending"]
     with connected(arguments) as client:
         found = _find(client, arguments, wanted)
         statuses = [status for _, status in zip(range(arguments.limit), found, strict=False)]
@@ -111,8 +113,8 @@ def _row(status: "LeaseStatus") -> list[Cell]:
         lease.holder,
         lease.mode.value,
         (state, _STATE_COLOURS.get(state, "dim")),
-        str(lease.token),
-        f"in {format_duration(status.expires_in)}" if status.is_live else "-",
+        "-" if state == "pending" else str(lease.token),
+        f"in {format_duration(status.expires_in)}" if status.is_live and state == "active" else "-",
         lease.lease_id,
     ]
 
@@ -124,7 +126,8 @@ def _add_show(commands: Commands) -> None:
         "show a lease, or who holds a resource",
         details="""\
 Given a lease id: everything about that lease. Given a resource: who holds it, since when, until when, under
-which token, how often renewed. With --tree: the leases below it, and how much of its budget each has.
+which token, how often renewed; and who waits for it. With --tree: the leases below it, and how much of its
+budget each has.
 
 examples:
   leasehold show report-42
@@ -248,13 +251,20 @@ def _delegation_facts(account: "Delegation | None") -> list[tuple[str, str | Non
 def _show_resource(out: Output, resource: str, client: "Client") -> None:
     from leasehold.cli.shapes import lease_shape
 
-    statuses = client.inspect(resource)
+    statuses, waiters = client.inspect(resource), client.queue(resource)
     if out.as_json:
         leases = [lease_shape(status) for status in statuses]
-        out.json({"kind": "resource", "resource": resource, "held": bool(leases), "leases": leases})
+        waiting = [waiter_shape(waiter) for waiter in waiters]
+        held = bool(leases)
+        out.json(
+            {"kind": "resource", "resource": resource, "held": held, "leases": leases, "waiters": waiting}
+        )
         return
     if not statuses:
         out.line(f"nobody holds {resource}")
     for status in statuses:
         facts = [fact for fact in _lease_facts(status) if fact[0] != "resource"]
         out.facts(f"{resource} is held", [("lease", status.lease.lease_id), *facts])
+    if waiters:
+        out.line()
+        print_waiters(out, waiters, resource)

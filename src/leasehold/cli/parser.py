@@ -17,7 +17,7 @@ Runner = Callable[[argparse.Namespace], int]
 _EXAMPLES = """\
 examples:
   leasehold acquire report-42 --ttl 5m
-  leasehold run report-42 -- make report
+  leasehold run report-42 --wait 5m -- make report
   leasehold ls
   leasehold show report-42
   leasehold demo
@@ -113,6 +113,7 @@ def all_commands() -> Commands:
     """Return the parser of the whole command line."""
     from leasehold.cli import (
         certificates,
+        changes,
         claims,
         delegating,
         demo,
@@ -121,25 +122,15 @@ def all_commands() -> Commands:
         events,
         ledger,
         looking,
+        queues,
         running,
+        top,
         upkeep,
     )
 
     commands = Commands()
-    groups = (
-        claims,
-        delegating,
-        endings,
-        looking,
-        events,
-        certificates,
-        running,
-        ledger,
-        upkeep,
-        doctor,
-        demo,
-    )
-    for group in groups:
+    holding = (claims, changes, delegating, endings, looking, queues, top, events)
+    for group in (*holding, certificates, running, ledger, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 

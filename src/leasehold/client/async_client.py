@@ -10,9 +10,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
+from leasehold.client.async_changing import AsyncChanging
 from leasehold.client.async_delegating import AsyncDelegating
 from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.async_loss import AsyncBody, AsyncLoss
+from leasehold.client.async_leases import AsyncHeldLeases
+from leasehold.client.async_loss import AsyncBody
 from leasehold.client.inputs import (
     at_least_zero_ns,
     callback,
@@ -23,9 +25,10 @@ from leasehold.client.inputs import (
     page_query,
     parse,
     text,
+    wanted_of,
     whole_number,
 )
-from leasehold.engine.keeper import Kept
+from leasehold.client.waits import Claim, patience_ns
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Swept
@@ -36,11 +39,12 @@ from leasehold.kernel.limits import BATCH_LEASES
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ticket import PRIORITY_USUAL
 
 DEFAULT_TTL = 60.0
 
 
-class AsyncClient(AsyncDelegating):
+class AsyncClient(AsyncDelegating, AsyncChanging):
     """A connection to a registrar. Made by `connect` or `connect_async`; close it when you are done."""
 
     @property
@@ -62,8 +66,9 @@ class AsyncClient(AsyncDelegating):
         if self._closed:
             return
         self._closed = True
-        self._keeper.close()
         try:
+            await self._listeners.dismiss(self._registrar.timeout)
+            self._keeper.close()
             for command in self._releases_of_all():
                 with suppress(LeaseholdError):  # These expire by themselves; the others can be released.
                     await self._send(command)
@@ -85,16 +90,24 @@ class AsyncClient(AsyncDelegating):
         survives_reboot: bool = False,
         scope: Scope | None = None,
         budget: Budget | None = None,
+        wait: float | bool | None = None,
+        priority: int = PRIORITY_USUAL,
+        lock_delay: float = 0,
         on_lost: Callable[[LeaseholdError], None] | None = None,
         request_id: str | None = None,
     ) -> AsyncAcquisition[AsyncHeldLease]:
         """Own a resource for `ttl` seconds, renewed in the background until it is released.
 
-        Raises `Held` if somebody else holds it, and `AlreadyHeld` if this holder does and `adopt` is not
-        set. `request_id` makes a later call with the same arguments a retry of this one. `on_lost` is
-        called once, from a background thread, if the lease is lost. A lease with a `scope` or a `budget` can
-        be derived from; without a scope it allows nothing.
+        If somebody else holds it, wait in line for at most `wait` seconds (`True`, or `math.inf`: as long as
+        it takes; None, or 0: not at all), before those of lower `priority` (1 to 10) who came no more than
+        10 s per level earlier. Raises `Held` if it is held, `WaitTimeout` (a kind of it) if it still is after
+        that time, `Deadlock` if waiting would never end, and `AlreadyHeld` if this holder holds it and
+        `adopt` is not set. `lock_delay` keeps it closed to others for so many seconds after the lease has
+        expired or was revoked. `request_id` makes a later call with the same arguments a retry of this one.
+        `on_lost` is called once, from a background thread, if the lease is lost. A lease with a `scope` or a
+        `budget` can be derived from; without a scope it allows nothing.
         """
+        patience = patience_ns(wait)
         lease_id, request = claim_ids(self._registrar.ids, request_id)
         command = Acquire(
             tenant=self._tenant,
@@ -111,9 +124,60 @@ class AsyncClient(AsyncDelegating):
             bound_to_boot=not survives_reboot,
             scope=None if scope is None else granted("scope", Scope, scope),
             budget=None if budget is None else granted("budget", Budget, budget),
+            wait=patience > 0,
+            priority=whole_number("priority", priority),
+            lock_delay_ns=at_least_zero_ns("lock_delay", lock_delay),
             request_id=request,
         )
-        return awaitable(self._acquire(command, callback("on_lost", on_lost)))
+        return awaitable(self._acquire(command, callback("on_lost", on_lost), patience))
+
+    def acquire_all(
+        self,
+        resources: Iterable[str] | Mapping[str, Mode | str],
+        *,
+        ttl: float = DEFAULT_TTL,
+        mode: Mode | str = Mode.EXCLUSIVE,
+        holder: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        survives_reboot: bool = False,
+        wait: float | bool | None = None,
+        priority: int = PRIORITY_USUAL,
+        lock_delay: float = 0,
+        on_lost: Callable[[LeaseholdError], None] | None = None,
+    ) -> AsyncAcquisition[AsyncHeldLeases]:
+        """Own several resources at once: all of them, or none.
+
+        They are given as names, all in the same `mode`, or as a mapping from names to modes. The other
+        arguments are those of `acquire`, and hold for each. Nobody can wait for ever here, in whatever order
+        others ask for the same resources.
+        """
+        patience = patience_ns(wait)
+        first, *others = wanted_of(resources, parse("mode", Mode, mode))
+        lease_id, request = claim_ids(self._registrar.ids, None)
+        command = Acquire(
+            tenant=self._tenant,
+            lease_id=lease_id,
+            resource=first.resource,
+            mode=first.mode,
+            also=tuple(others),
+            holder=self._name_or_own("holder", holder),
+            ttl_ns=at_least_zero_ns("ttl", ttl),
+            metadata={} if metadata is None else mapping("metadata", metadata),
+            bound_to_boot=not survives_reboot,
+            wait=patience > 0,
+            priority=whole_number("priority", priority),
+            lock_delay_ns=at_least_zero_ns("lock_delay", lock_delay),
+            request_id=request,
+        )
+        return awaitable(self._acquire_all(command, callback("on_lost", on_lost), patience))
+
+    async def _acquire_all(
+        self, command: Acquire, on_lost: Callable[[LeaseholdError], None] | None, patience: int
+    ) -> AsyncHeldLeases:
+        body = AsyncBody()
+        return AsyncHeldLeases(
+            self, await self._acquire_together(Claim(command), on_lost, patience, body), body
+        )
 
     def derive(
         self,
@@ -157,7 +221,7 @@ class AsyncClient(AsyncDelegating):
         return awaitable(self._acquire(command, callback("on_lost", on_lost)))
 
     async def try_acquire(self, resource: str, **claim: Any) -> AsyncHeldLease | None:
-        """Do as `acquire` does with the same arguments, but return None if somebody else holds it."""
+        """Do as `acquire` does with the same arguments, but return None if somebody else (still) holds it."""
         try:
             return await self.acquire(resource, **claim)
         except Held:
@@ -186,8 +250,13 @@ class AsyncClient(AsyncDelegating):
         )
 
     async def _acquire(
-        self, command: Acquire | Derive, on_lost: Callable[[LeaseholdError], None] | None
+        self,
+        command: Acquire | Derive,
+        on_lost: Callable[[LeaseholdError], None] | None,
+        patience: int = 0,
     ) -> AsyncHeldLease:
+        if patience > 0 and isinstance(command, Acquire):
+            return (await self._acquire_together(Claim(command), on_lost, patience, AsyncBody()))[0]
         sent_ns = self._clock.tick_ns()
         try:
             granted = answer_of(await self._send(command), Granted)
@@ -199,36 +268,17 @@ class AsyncClient(AsyncDelegating):
                     state=granted.lease.state,
                     request_id=command.request_id,
                 )
-            held = self._hold(granted, sent_ns, on_lost)
+            held = self._hold(granted.lease, granted.expires_in_ns, sent_ns, on_lost, AsyncBody())
         except LeaseholdError:
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
-            self.give_back(command.lease_id, _holder_to_be(command))
+            self.give_back((command.lease_id,), _holder_to_be(command))
             raise
         if self._closed:
             # Closed by another thread or task, which may have looked for leases to release before this.
-            self.give_back(command.lease_id, _holder_to_be(command))
+            self.give_back((command.lease_id,), _holder_to_be(command))
             raise ClientClosed("this client was closed while it acquired a lease, which was given back")
-        return held
-
-    def _hold(
-        self, granted: Granted, sent_ns: int, on_lost: Callable[[LeaseholdError], None] | None
-    ) -> AsyncHeldLease:
-        lost, body = AsyncLoss(), AsyncBody()
-        held = AsyncHeldLease(self, granted.lease, lost, body)
-
-        def lose(error: LeaseholdError) -> None:
-            self._held.pop(held.lease_id, None)
-            lost.fire(error)
-            body.interrupt()
-            if on_lost is not None:
-                self._announcer.announce(on_lost, error)
-
-        deadline_ns = self._trust.deadline_ns(sent_ns, granted.expires_in_ns)
-        held.kept = Kept(granted.lease, deadline_ns, self._clock, on_lost=lose)
-        self._held[held.lease_id] = held
-        self._keeper.keep(held.kept)
         return held
 
     async def renew(
@@ -323,6 +373,23 @@ class AsyncClient(AsyncDelegating):
         if held is not None and outcome.code is RefusalCode.LEASE_NOT_FOUND:
             return False  # The store was put back to a time before the grant: so it is gone, too.
         raise error_of(outcome)
+
+    async def release_together(
+        self, leases: Iterable[AsyncHeldLease], reason: ReleaseReason | str = ReleaseReason.VOLUNTARY
+    ) -> bool:
+        """Give held leases of one holder back in one commit. Return False if one of them was over already."""
+        ours = [one for one in leases if one.kept is not None and one.belongs_elsewhere() is None]
+        if not ours:
+            return False
+        command = Release(
+            tenant=self._tenant,
+            lease_ids=tuple(one.lease_id for one in ours),
+            holder=ours[0].holder,
+            reason=parse("reason", ReleaseReason, reason),
+            request_id=self._registrar.ids.new(),
+        )
+        outcomes = answer_of(await self._release(command, ours), Released).outcomes
+        return not [one for one in outcomes if isinstance(one, Refusal) or one.already]
 
     async def release_all(
         self, holder: str | None = None, *, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY

@@ -1,12 +1,14 @@
 """What a client holds: the leases it keeps alive, gives back when it ends, and does not take into a fork."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from leasehold.client.announcer import Announcer
 from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_listening import AsyncListeners
+from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.async_reading import AsyncReading
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name, text
@@ -18,7 +20,7 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreError
 from leasehold.kernel.commands import Command, Release
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
 
 _RETRIES = 2
@@ -44,6 +46,7 @@ class AsyncHolding(AsyncReading):
         self._keeper = Keeper(registrar, self._clock, self._trust)
         self._announcer = Announcer()
         self._held: dict[str, AsyncHeldLease] = {}
+        self._listeners = AsyncListeners(registrar.store.bells)
         self._closed = False
         look_after(self)
 
@@ -51,6 +54,30 @@ class AsyncHolding(AsyncReading):
     def holder(self) -> str:
         """The name under which the calling thread or task holds leases, unless it says another."""
         return self._holders.current()
+
+    def _hold(
+        self,
+        lease: Lease,
+        expires_in_ns: int,
+        sent_ns: int,
+        on_lost: Callable[[LeaseholdError], None] | None,
+        body: AsyncBody,
+    ) -> AsyncHeldLease:
+        """Begin to keep a lease that was granted, or confirmed, by the answer to what was sent then."""
+        lost = AsyncLoss()
+        held = AsyncHeldLease(self, lease, lost, body)  # type: ignore[arg-type]  # We always are a client.
+
+        def lose(error: LeaseholdError) -> None:
+            self._held.pop(held.lease_id, None)
+            lost.fire(error)
+            body.interrupt()
+            if on_lost is not None:
+                self._announcer.announce(on_lost, error)
+
+        held.kept = Kept(lease, self._trust.deadline_ns(sent_ns, expires_in_ns), self._clock, on_lost=lose)
+        self._held[held.lease_id] = held
+        self._keeper.keep(held.kept)
+        return held
 
     def lose(self, kept: Kept) -> None:
         """Take a lease whose trust window has closed for lost."""
@@ -63,15 +90,23 @@ class AsyncHolding(AsyncReading):
         if kept is not None:
             self._keeper.drop(kept)
 
-    def give_back(self, lease_id: str, holder: str) -> None:
-        """Release a lease, which may still be on its way to us, without waiting for it."""
-        held = self._held.get(lease_id)
-        if held is not None:
-            self.forget(held)
+    def keep_again(self, held: AsyncHeldLease, kept: Kept) -> None:
+        """Go on keeping a lease that was forgotten too early."""
+        if kept.loss is None:
+            held.kept = Kept(kept.lease, kept.deadline_ns, self._clock, on_lost=kept.on_lost)
+            self._held[held.lease_id] = held
+            self._keeper.keep(held.kept)
+
+    def give_back(self, lease_ids: tuple[str, ...], holder: str) -> None:
+        """Release leases, which may still be on their way to us, without waiting for it."""
+        for lease_id in lease_ids:
+            held = self._held.get(lease_id)
+            if held is not None:
+                self.forget(held)
         self._send_blindly(
             Release(
                 tenant=self._tenant,
-                lease_ids=(lease_id,),
+                lease_ids=lease_ids,
                 holder=holder,
                 reason=ReleaseReason.ABORTED,
                 request_id=self._registrar.ids.name(),
@@ -82,7 +117,7 @@ class AsyncHolding(AsyncReading):
         """Release what is still held when the program ends without closing, so that others need not wait."""
         if self._closed:
             return
-        for command in self._releases_of_all():
+        for command in (*self._listeners.undoing(), *self._releases_of_all()):
             with suppress(LeaseholdError):  # Then they expire by themselves.
                 self._registrar.call(command)
 
@@ -92,6 +127,7 @@ class AsyncHolding(AsyncReading):
         self._keeper.restart()
         self._announcer.restart()
         self._held = {}
+        self._listeners = AsyncListeners(self._registrar.store.bells)
         self._calls = AwaitableCalls(self._registrar)
 
     def _releases_of_all(self) -> Iterator[Release]:

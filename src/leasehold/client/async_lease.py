@@ -5,14 +5,14 @@ raises `LeaseLost`, unless the body is already raising something of its own.
 """
 
 import os
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from leasehold.client.acquisition import AsyncAcquisition
+from leasehold.client.async_block import AsyncBlock
 from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.held import AnyHeldLease
 from leasehold.engine.keeper import Kept
-from leasehold.errors import LeaseholdError, LeaseLost, StoreError, WrongProcess, error_of
+from leasehold.errors import LeaseLost, WrongProcess, error_of
 from leasehold.kernel.access import check_access
 from leasehold.kernel.budget import Budget
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason, Token
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
     from leasehold.client.async_client import AsyncClient
 
 
-class AsyncHeldLease(AnyHeldLease):
+class AsyncHeldLease(AsyncBlock, AnyHeldLease):
     """A granted lease that its client keeps alive until it is released, detached or lost."""
 
     def __init__(self, client: "AsyncClient", lease: Lease, lost: AsyncLoss, body: AsyncBody) -> None:
-        self._client = client
+        super().__init__(client, body)
         self.process_id = os.getpid()
         """The process that holds the lease; a forked child does not."""
         self._granted = lease
-        self._body = body
         self.lost = lost
         """Fires once when the lease is lost: `if lease.lost: …`, or wait for it."""
         self.kept: Kept | None = None
@@ -115,6 +114,29 @@ class AsyncHeldLease(AnyHeldLease):
         self.ensure()
         await self._client.renew(self, ttl=ttl)
 
+    async def upgrade(self, *, wait: float | bool | None = None) -> None:
+        """Have a shared lease exclusively, under a higher `token`, before everybody who waits for it.
+
+        Waits at most `wait` seconds for the others who share it, as `acquire` does. If that is in vain it
+        raises `Held`, or `Deadlock` if another sharer waits for the same, and the lease stays shared.
+        """
+        await self._client.upgrade(self, wait=wait)
+
+    async def downgrade(self) -> None:
+        """Let others share an exclusive lease. The token stays the same."""
+        await self._client.downgrade(self)
+
+    async def transfer(self, to: str, *, ttl: float | None = None) -> Lease:
+        """Hand the lease to another holder in one step, and return theirs: a new id and a higher token.
+
+        Nobody renews it until `to` does, or adopts it.
+        """
+        return (await self._client.transfer(self, to=to, ttl=ttl)).lease
+
+    def take_in(self, lease: Lease) -> None:
+        """Note how the lease is after its mode has changed."""
+        self._granted = lease
+
     async def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
         """Give the lease back. Return False, and raise nothing, if it was gone already."""
         return await self._client.release(self, reason=reason)
@@ -196,62 +218,6 @@ class AsyncHeldLease(AnyHeldLease):
         self._client.forget(self)
         return lease
 
-    async def __aenter__(self) -> Self:
-        try:
-            self._body.enter()
-            self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
-        except BaseException as error:
-            self._body.leave(None)
-            if not isinstance(error, LeaseholdError):
-                self._give_back()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Release, and raise LeaseLost if the body may have run without the lease."""
-        del kind, trace
-        try:
-            await self._end_block(error)
-        except LeaseholdError:
-            raise
-        except BaseException:
-            self._give_back()
-            raise
-
-    async def _end_block(self, error: BaseException | None) -> None:
-        interrupted = self._body.leave(error)
-        if self.belongs_elsewhere() is not None:
-            return
-        if self.kept is None and not self.lost:
-            return  # The body released or detached it: nothing is held, and nothing was lost.
-        lost = self.lost.error
-        reason = ReleaseReason.COMPLETED if error is None else ReleaseReason.ABORTED
-        try:
-            held_to_the_end = await self.release(reason)
-        except StoreError:
-            # What the body raised, or the loss, says more than that the lease has to expire by itself.
-            if error is None and lost is None:
-                raise
-            held_to_the_end = True
-        if error is not None and not interrupted:
-            return
-        if lost is not None:
-            raise lost.with_traceback(None) from error
-        if not held_to_the_end:
-            raise self._ended_unnoticed()
-
-    def _give_back(self) -> None:
-        """Release a lease whose holder was interrupted on the way into its block, or out of it."""
-        if self.kept is not None and self.belongs_elsewhere() is None:
-            self._client.give_back(self.lease_id, self.holder)
-
-    def _ended_unnoticed(self) -> LeaseholdError:
-        return LeaseLost(
-            f"lease {self.lease_id} on {self.resource} had ended before its block did; "
-            "what the block did last may have happened without it",
-            lease_id=self.lease_id,
-            resource=self.resource,
-            token=self.token,
-        )
+    def parts(self) -> tuple[Self]:
+        """Return this lease alone."""
+        return (self,)

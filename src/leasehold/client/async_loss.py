@@ -55,7 +55,7 @@ class AsyncBody:
             self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
-        if self._task is not None:
+        if self._task is not None and not self._cancelled:  # Of several leases, more than one may be lost.
             self._cancelled = True
             self._task.cancel()
 

@@ -1,5 +1,6 @@
 """Looking at leases and their history, without waiting for anybody who writes."""
 
+import time
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from leasehold.client.inputs import Page, entry_query, page_query, text, wall_ti
 from leasehold.engine.audit import Audit
 from leasehold.engine.port import Head
 from leasehold.engine.registrar import LeaseStatus, Registrar
+from leasehold.engine.waiters import Waiter, waiters
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import LeaseState
 
@@ -53,6 +55,16 @@ class AsyncReading:
     async def children(self, lease_id: str) -> list[LeaseStatus]:
         """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
         return await self._calls.read(self._registrar.children, self._tenant, text("lease_id", lease_id))
+
+    async def queue(self, resource: str) -> list[Waiter]:
+        """Return who waits for a resource, first in line first: since when, and for how long it may be.
+
+        For a path, those who wait for something above or below it are in the same queue.
+        """
+        now_ns = time.time_ns()
+        return await self._calls.read(
+            waiters, self._registrar, self._tenant, text("resource", resource), now_ns
+        )
 
     async def history(
         self,
@@ -103,6 +115,10 @@ class AsyncReading:
         statuses = await self._calls.read(self._registrar.page, query)
         full = len(statuses) == limit
         return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)
+
+    async def position(self) -> int:
+        """Return the position of the ledger's last entry."""
+        return await self._calls.read(self._registrar.position)
 
     async def watch(
         self, *, after: int | None = None, resource: str | None = None, holder: str | None = None

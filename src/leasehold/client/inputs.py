@@ -11,6 +11,7 @@ from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
 from leasehold.kernel.budget import Amounts, Budget
+from leasehold.kernel.commands import Wanted
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason, UnknownWord
 from leasehold.kernel.limits import check_text
 from leasehold.kernel.scope import Scope
@@ -196,6 +197,17 @@ def several(field: str, values: Iterable[_Item]) -> list[_Item]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(f"{field} must be a list, not {_shown(values)}", field=field)
     return list(values)
+
+
+def wanted_of(resources: Iterable[str] | Mapping[str, Mode | str], mode: Mode) -> list[Wanted]:
+    """Return what a claim on several resources asks for; refuse one for none."""
+    if isinstance(resources, Mapping):
+        pairs = [(resource, parse("mode", Mode, each)) for resource, each in resources.items()]
+    else:
+        pairs = [(resource, mode) for resource in several("resources", resources)]
+    if not pairs:
+        raise InvalidInput("resources must name at least one; name what to own", field="resources")
+    return [Wanted(resource=text("resources", resource), mode=each) for resource, each in pairs]
 
 
 def _text_or_none(field: str, value: object) -> str | None:

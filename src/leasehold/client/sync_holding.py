@@ -2,7 +2,7 @@
 """What a client holds: the leases it keeps alive, gives back when it ends, and does not take into a fork."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from leasehold.client.announcer import Announcer
@@ -10,6 +10,8 @@ from leasehold.client.calls import BlockingCalls
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name, text
 from leasehold.client.lifetimes import look_after
+from leasehold.client.listening import Listeners
+from leasehold.client.loss import Body, Loss
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_reading import Reading
 from leasehold.engine.batch import Outcome
@@ -19,7 +21,7 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreError
 from leasehold.kernel.commands import Command, Release
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
 
 _RETRIES = 2
@@ -45,6 +47,7 @@ class Holding(Reading):
         self._keeper = Keeper(registrar, self._clock, self._trust)
         self._announcer = Announcer()
         self._held: dict[str, HeldLease] = {}
+        self._listeners = Listeners(registrar.store.bells)
         self._closed = False
         look_after(self)
 
@@ -52,6 +55,30 @@ class Holding(Reading):
     def holder(self) -> str:
         """The name under which the calling thread or task holds leases, unless it says another."""
         return self._holders.current()
+
+    def _hold(
+        self,
+        lease: Lease,
+        expires_in_ns: int,
+        sent_ns: int,
+        on_lost: Callable[[LeaseholdError], None] | None,
+        body: Body,
+    ) -> HeldLease:
+        """Begin to keep a lease that was granted, or confirmed, by the answer to what was sent then."""
+        lost = Loss()
+        held = HeldLease(self, lease, lost, body)  # type: ignore[arg-type]  # We always are a client.
+
+        def lose(error: LeaseholdError) -> None:
+            self._held.pop(held.lease_id, None)
+            lost.fire(error)
+            body.interrupt()
+            if on_lost is not None:
+                self._announcer.announce(on_lost, error)
+
+        held.kept = Kept(lease, self._trust.deadline_ns(sent_ns, expires_in_ns), self._clock, on_lost=lose)
+        self._held[held.lease_id] = held
+        self._keeper.keep(held.kept)
+        return held
 
     def lose(self, kept: Kept) -> None:
         """Take a lease whose trust window has closed for lost."""
@@ -64,15 +91,23 @@ class Holding(Reading):
         if kept is not None:
             self._keeper.drop(kept)
 
-    def give_back(self, lease_id: str, holder: str) -> None:
-        """Release a lease, which may still be on its way to us, without waiting for it."""
-        held = self._held.get(lease_id)
-        if held is not None:
-            self.forget(held)
+    def keep_again(self, held: HeldLease, kept: Kept) -> None:
+        """Go on keeping a lease that was forgotten too early."""
+        if kept.loss is None:
+            held.kept = Kept(kept.lease, kept.deadline_ns, self._clock, on_lost=kept.on_lost)
+            self._held[held.lease_id] = held
+            self._keeper.keep(held.kept)
+
+    def give_back(self, lease_ids: tuple[str, ...], holder: str) -> None:
+        """Release leases, which may still be on their way to us, without waiting for it."""
+        for lease_id in lease_ids:
+            held = self._held.get(lease_id)
+            if held is not None:
+                self.forget(held)
         self._send_blindly(
             Release(
                 tenant=self._tenant,
-                lease_ids=(lease_id,),
+                lease_ids=lease_ids,
                 holder=holder,
                 reason=ReleaseReason.ABORTED,
                 request_id=self._registrar.ids.name(),
@@ -83,7 +118,7 @@ class Holding(Reading):
         """Release what is still held when the program ends without closing, so that others need not wait."""
         if self._closed:
             return
-        for command in self._releases_of_all():
+        for command in (*self._listeners.undoing(), *self._releases_of_all()):
             with suppress(LeaseholdError):  # Then they expire by themselves.
                 self._registrar.call(command)
 
@@ -93,6 +128,7 @@ class Holding(Reading):
         self._keeper.restart()
         self._announcer.restart()
         self._held = {}
+        self._listeners = Listeners(self._registrar.store.bells)
         self._calls = BlockingCalls(self._registrar)
 
     def _releases_of_all(self) -> Iterator[Release]:

@@ -74,8 +74,9 @@ class Committer:
 
     def __init__(self, store: Store, *, quotas: Quotas, timeout: float) -> None:
         self._store = store
-        self._plain_rules = Rules(quotas=quotas)
-        self._sweeping_rules = Rules(quotas=quotas, sweep_limit=_SWEEP_LIMIT)
+        ring = store.bells.ring
+        self._plain_rules = Rules(quotas=quotas, wake=ring)
+        self._sweeping_rules = Rules(quotas=quotas, sweep_limit=_SWEEP_LIMIT, wake=ring)
         self._timeout = timeout
         self._next_sweep = 0.0
         self._reset()

@@ -148,6 +148,12 @@ class Keeper:
             if was_in_flight or kept.due_ns < kept.planned_ns:
                 self._plan(kept, kept.due_ns)
 
+    def changed(self, kept: Kept, lease: Lease) -> None:
+        """Take in that a lease was changed in another way than by a renewal."""
+        with self._lock:
+            if lease.version >= kept.lease.version:
+                kept.lease = lease
+
     def lose(self, kept: Kept, loss: LeaseholdError) -> None:
         """Report a lease as lost, once."""
         with self._lock:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from leasehold.engine.bells import Bells
 from leasehold.engine.sealing import Sealer
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import GENESIS_HASH, Entry
@@ -176,6 +177,11 @@ class Store(Protocol):
     @property
     def sealer(self) -> Sealer:
         """Return what finds the key that this process seals the ledger with."""
+        ...
+
+    @property
+    def bells(self) -> Bells:
+        """Return where those are woken who wait for leases of this store."""
         ...
 
     def write(self, *, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:

@@ -91,10 +91,10 @@ class Draft:
         leases = list(self._changed.values())
         return Decision(events=self.events, leases=leases, answer=answer, wakes=self.wakes)
 
-    def wake(self, waiter: Lease) -> None:
+    def wake(self, waiter: Lease, mark: str = "") -> None:
         """Have a waiter woken, if it said where, because its situation has changed."""
         if waiter.ticket is not None and waiter.ticket.wake:
-            self.wakes.append(waiter.ticket.wake)
+            self.wakes.append(waiter.ticket.wake + mark)
 
     def next_token(self) -> int:
         """Return the token, or ticket, that the next grant, or waiter, gets."""

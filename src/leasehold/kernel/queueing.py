@@ -26,7 +26,7 @@ from leasehold.kernel.events import (
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.tick import Now
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS, NEXT_IN_LINE
 from leasehold.kernel.view import View
 
 
@@ -103,7 +103,7 @@ def _promote_on(draft: Draft, tenant: str, resource: str) -> None:
             draft.wake(waiter)
         elif alone and waiter.mode is Mode.EXCLUSIVE:
             # Its turn comes next: it has to know how long whoever was granted something now has for that.
-            draft.wake(waiter)
+            draft.wake(waiter, NEXT_IN_LINE)
             return
 
 

@@ -23,6 +23,9 @@ CLAIM_WINDOW_NS = 2 * 1_000_000_000
 """How long a lease that was granted to a waiter lasts until the waiter has confirmed it."""
 KEPT_NS = 30 * 1_000_000_000
 """How long a waiter that has stopped asking keeps its place."""
+NEXT_IN_LINE = "?"
+"""Put behind the address of a waiter that has won nothing, but comes next: it need not ask before the claim
+window of whoever won is over."""
 ASK_AGAIN_NS = 10 * 1_000_000_000
 """After how long a waiter should ask again, if nobody wakes it and nothing it waits for ends earlier."""
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
+from leasehold.engine.bells import LocalBells
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery, LedgerRow
 from leasehold.engine.sealing import Sealer
@@ -34,6 +35,7 @@ class MemoryStore:
         self.clock = clock or SystemClock()
         self.identity = identity
         self.sealer = Sealer(MemoryKeyRing())
+        self.bells = LocalBells()
         self._process_id = os.getpid()
         self._turn = Turn()
         # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
@@ -109,6 +111,7 @@ class MemoryStore:
         with self._moment:
             self._closed = True
             self._grown.notify_all()
+        self.bells.close()
 
     def _ensure_open(self) -> None:
         if self._closed:

@@ -47,6 +47,7 @@ is COMMAND's own.
 
 examples:
   leasehold run report-42 -- make report
+  leasehold run report-42 --wait 5m -- make report
   leasehold run cameras/7 --ttl 30s --grace 2s -- ./record.sh --fast
 
 exit codes: COMMAND's own, 128+n if signal n ended it · 75 not acquired · 76 lease lost ·

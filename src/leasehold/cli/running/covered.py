@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 from argparse import Namespace
 from collections.abc import Iterable
@@ -61,12 +62,16 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
     if interruptible:
         signal.signal(signal.SIGTERM, _interrupt_once)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+        _end_with(front_gone)
     with connected(arguments, create=True, holder=holder) as client:
         lease = client.acquire(
             arguments.resource,
             ttl=arguments.ttl,
             mode=arguments.mode,
             metadata=metadata,
+            wait=arguments.wait,
+            priority=arguments.priority,
+            lock_delay=arguments.lock_delay,
             on_lost=lambda error: wake_up.now(),
         )
         # Signals concern the command from now on. Blocking would not do: other threads have it unblocked.
@@ -85,6 +90,16 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
                 board.deadline_ns = 0
             _release(lease, completed=code == 0)
             return code
+
+
+def _end_with(front_gone: int) -> None:
+    """Stop waiting for the lease when the front is gone; once the command runs, the ward sees to that."""
+
+    def watch() -> None:
+        select.select([front_gone], [], [])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="leasehold-front", daemon=True).start()
 
 
 def _interrupt_once(number: int, frame: FrameType | None) -> NoReturn:

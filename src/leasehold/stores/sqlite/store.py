@@ -21,6 +21,7 @@ from leasehold.engine.sealing import Sealer
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, InvalidInput
 from leasehold.stores.sqlite import files
+from leasehold.stores.sqlite.bells import SocketBells
 from leasehold.stores.sqlite.connection import DURABILITIES
 from leasehold.stores.sqlite.failures import store_error, translated
 from leasehold.stores.sqlite.key_files import KeyFolder
@@ -57,6 +58,7 @@ class SqliteStore:
         self.durability = durability
         self.clock = clock or SystemClock()
         self.sealer = Sealer(KeyFolder(self.path))
+        self.bells = SocketBells(self.path)
         self._vfs = vfs
         self._closed = False
         self._file: OpenFile | None = None
@@ -209,6 +211,7 @@ class SqliteStore:
             opened, self._file = self._file, None
         if opened is not None:
             opened.retire()
+        self.bells.close()
         self._close_queue()
 
     def _close_queue(self) -> None:
@@ -239,6 +242,7 @@ class SqliteStore:
     def after_fork_in_child(self) -> None:
         """Start with nothing open; or never, if the file could not be closed in time."""
         self._renew_locks()
+        self.bells.after_fork_in_child()
         # The parent's place in the queue is not freed by this: it has its own copies of the lock files.
         self._give_up_queue()
         if not self._nothing_open:

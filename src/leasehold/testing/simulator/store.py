@@ -7,6 +7,7 @@ that out at its commit. So another engine can come in between at the worst momen
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from leasehold.engine.bells import LocalBells
 from leasehold.engine.port import Batch, Conflict, WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.errors import StoreFailed, StoreFull, StoreRejected
@@ -46,6 +47,7 @@ class SimulatedStore:
         self._come_between = come_between
         self._break_down = break_down
         self.sealer = Sealer(disk.key_ring)
+        self.bells = LocalBells()
         self.looks: list[Look] = []
         """The transactions of the present batch, without those that were in vain."""
         self.committed: list[Batch] = []

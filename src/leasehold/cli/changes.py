@@ -1,0 +1,101 @@
+"""transfer, upgrade, downgrade: leases change hands, or the way they are held."""
+
+from argparse import Namespace
+
+from leasehold.cli.claims import add_wait_option, tell
+from leasehold.cli.connecting import add_holder_option, connected
+from leasehold.cli.delegating import LEASE_HELP
+from leasehold.cli.durations import parse_duration
+from leasehold.cli.output import Output
+from leasehold.cli.parser import Commands
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    _add_transfer(commands)
+    _add_upgrade(commands)
+    _add_downgrade(commands)
+
+
+def _add_transfer(commands: Commands) -> None:
+    parser = commands.add(
+        "transfer",
+        _transfer,
+        "hand a lease to another holder",
+        details="""\
+The old lease ends and the new one begins in one step, so nobody can come in between. The new one has
+another id and a higher token, and its holder has to renew it.
+
+example:
+  leasehold transfer 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --to bob
+
+exit codes: 0 done · 75 the other one cannot have it · 76 the lease is not yours, or over · 1 error ·
+            2 wrong usage""",
+    )
+    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    parser.add_argument("--to", required=True, metavar="NAME", help="who gets it")
+    parser.add_argument(
+        "--ttl", type=parse_duration, metavar="TIME", help="how long it lasts (default: its own TTL)"
+    )
+    add_holder_option(parser, "who holds it")
+
+
+def _transfer(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with connected(arguments) as client:
+        status = client.transfer(arguments.lease, to=arguments.to, ttl=arguments.ttl)
+    tell(out, status, f"handed {status.lease.resource} to {status.lease.holder}")
+    return 0
+
+
+def _add_upgrade(commands: Commands) -> None:
+    parser = commands.add(
+        "upgrade",
+        _upgrade,
+        "have a shared lease exclusively",
+        details="""\
+Goes before everybody who waits, but has to wait for the others who share. The lease keeps its id and gets a
+higher token. Renew it in time: waiting does not.
+
+example:
+  leasehold upgrade 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --wait 30s
+
+exit codes: 0 done · 75 others still share it · 76 the lease is not yours, or over · 1 error ·
+            2 wrong usage""",
+    )
+    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    add_wait_option(parser)
+    add_holder_option(parser, "who holds it")
+
+
+def _upgrade(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with connected(arguments) as client:
+        status = client.upgrade(arguments.lease, wait=arguments.wait)
+    tell(out, status, f"{status.lease.resource} is held exclusively")
+    return 0
+
+
+def _add_downgrade(commands: Commands) -> None:
+    parser = commands.add(
+        "downgrade",
+        _downgrade,
+        "let others share an exclusive lease",
+        details="""\
+The lease keeps its id and its token.
+
+example:
+  leasehold downgrade 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b
+
+exit codes: 0 done · 76 the lease is not yours, or over · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    add_holder_option(parser, "who holds it")
+
+
+def _downgrade(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with connected(arguments) as client:
+        status = client.downgrade(arguments.lease)
+    tell(out, status, f"{status.lease.resource} can be shared")
+    return 0

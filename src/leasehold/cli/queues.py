@@ -1,0 +1,96 @@
+"""queue: who waits for a resource. Nothing here changes anything."""
+
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from leasehold.cli.connecting import connected
+from leasehold.cli.durations import format_duration
+from leasehold.cli.output import Cell, Output
+from leasehold.cli.parser import Commands
+
+if TYPE_CHECKING:
+    from leasehold.engine.waiters import Waiter
+
+HEADINGS = ("#", "HOLDER", "RESOURCE", "MODE", "PRIORITY", "WAITS", "ESTIMATE", "LEASE")
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command of this module."""
+    parser = commands.add(
+        "queue",
+        _queue,
+        "show who waits for a resource",
+        details="""\
+First in line first. The estimate is how long it takes until their turn comes if everybody ahead keeps the
+lease for its TTL: less if somebody releases, more if somebody renews. For a path, those who wait for
+something above or below it are in the same queue.
+
+examples:
+  leasehold queue report-42
+  leasehold queue /srv/reports --json
+
+exit codes: 0 done (a resource that nobody waits for is no error) · 1 error · 2 wrong usage""",
+    )
+    parser.add_argument("resource", metavar="RESOURCE", help="what they wait for")
+
+
+def _queue(arguments: Namespace) -> int:
+    from leasehold.cli.shapes import lease_shape
+
+    out = Output(arguments)
+    with connected(arguments) as client:
+        held = client.inspect(arguments.resource)
+        waiters = client.queue(arguments.resource)
+    if out.as_json:
+        shape: dict[str, Any] = {"resource": arguments.resource}
+        shape["held_by"] = [lease_shape(status) for status in held]
+        shape["waiters"] = [waiter_shape(waiter) for waiter in waiters]
+        out.json(shape)
+        return 0
+    for status in held:
+        left = format_duration(status.expires_in)
+        out.line(f"{arguments.resource} is held by {status.lease.holder} ({status.lease.mode}), {left} left")
+    print_waiters(out, waiters, arguments.resource)
+    return 0
+
+
+def print_waiters(out: Output, waiters: "list[Waiter]", resource: str) -> None:
+    """Write who waits as a table."""
+    if not waiters:
+        out.line(f"nobody waits for {resource}")
+        return
+    out.table(HEADINGS, [waiter_row(waiter) for waiter in waiters])
+
+
+def waiter_row(waiter: "Waiter") -> list[Cell]:
+    """Return the cells that a waiter is shown in."""
+    lease = waiter.lease
+    return [
+        str(waiter.position),
+        lease.holder,
+        lease.resource,
+        lease.mode.value,
+        "-" if lease.ticket is None else str(lease.ticket.priority),
+        format_duration(waiter.waited),
+        f"≤ {format_duration(waiter.estimate)}",
+        lease.lease_id,
+    ]
+
+
+def waiter_shape(waiter: "Waiter") -> dict[str, Any]:
+    """Return a waiter as JSON shows it."""
+    from leasehold.cli.shapes import utc
+
+    lease, ticket = waiter.lease, waiter.lease.ticket
+    return {
+        "position": waiter.position,
+        "holder": lease.holder,
+        "resource": lease.resource,
+        "mode": lease.mode.value,
+        "priority": None if ticket is None else ticket.priority,
+        "waiting_since": None if ticket is None else utc(ticket.since_ns),
+        "waited": waiter.waited,
+        "estimate": waiter.estimate,
+        "ttl": lease.ttl_ns / 1e9,
+        "lease_id": lease.lease_id,
+    }

@@ -1,0 +1,45 @@
+"""Several leases of one claim, in the hands of their holder: acquired together, released together."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from leasehold.client.async_block import AsyncBlock
+from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_loss import AsyncBody
+from leasehold.kernel.lease import ReleaseReason
+
+if TYPE_CHECKING:
+    from leasehold.client.async_client import AsyncClient
+
+
+class AsyncHeldLeases(AsyncBlock):
+    """Leases that were granted whole; find one by its resource. Each has a token of its own."""
+
+    def __init__(self, client: "AsyncClient", leases: list[AsyncHeldLease], body: AsyncBody) -> None:
+        super().__init__(client, body)
+        self._leases = {lease.resource: lease for lease in leases}
+
+    def __repr__(self) -> str:
+        return f"<leases on {', '.join(self._leases)}>"
+
+    def __getitem__(self, resource: str) -> AsyncHeldLease:
+        return self._leases[resource]
+
+    def __iter__(self) -> Iterator[AsyncHeldLease]:
+        return iter(self._leases.values())
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def parts(self) -> list[AsyncHeldLease]:
+        """Return the leases, in the order asked."""
+        return list(self._leases.values())
+
+    def ensure(self) -> None:
+        """Return if all leases can be trusted at this moment; raise LeaseLost (or a kind of it) if not."""
+        for lease in self:
+            lease.ensure()
+
+    async def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
+        """Give all leases back in one commit. Return False, and raise nothing, if one was gone already."""
+        return await self._client.release_together(self.parts(), reason)

@@ -1,0 +1,87 @@
+"""What a caller says about waiting, and what it is told when that was in vain."""
+
+import math
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from leasehold.client.inputs import at_least_zero_ns
+from leasehold.engine.batch import Outcome
+from leasehold.errors import WaitTimeout
+from leasehold.kernel.answers import Granted, Place, Waiting
+from leasehold.kernel.commands import Acquire, ChangeMode
+from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS, KEPT_NS
+
+_Asked = TypeVar("_Asked", Acquire, ChangeMode)
+
+FOREVER_NS = 1 << 62
+"""Longer than any clock runs."""
+
+
+def patience_ns(wait: float | bool | None) -> int:
+    """Return how long to wait: 0 for not at all, and `FOREVER_NS` for as long as it takes."""
+    if wait is None or wait is False:
+        return 0
+    if wait is True or wait == math.inf:
+        return FOREVER_NS
+    return min(at_least_zero_ns("wait", wait), FOREVER_NS)
+
+
+class Claim(Generic[_Asked]):
+    """What is asked for, on its way. It gets new ids if the registrar has given it up meanwhile."""
+
+    def __init__(self, command: _Asked) -> None:
+        self.command: _Asked = command
+
+    def renew(self, lease_id: str) -> None:
+        """Become another claim for the same."""
+        if isinstance(self.command, Acquire):
+            self.command = replace(self.command, lease_id=lease_id, request_id=lease_id)
+
+
+def has_lapsed(command: Acquire | ChangeMode, outcome: Outcome, silent_ns: int) -> bool:
+    """Say whether an outcome means that a claim was given up because nothing was heard of its waiter.
+
+    Then it can be made anew. A request that the caller has named cannot: the caller has to name another.
+    """
+    if not (isinstance(command, Acquire) and command.is_its_own_request):
+        return False
+    if isinstance(outcome, Granted):
+        return outcome.ended and outcome.lease.state is LeaseState.EXPIRED
+    kept_ns = CLAIM_WINDOW_NS if command.also else KEPT_NS
+    return (
+        isinstance(outcome, Refusal)
+        and outcome.code is RefusalCode.LEASE_TERMINAL
+        and outcome.state is LeaseState.FAILED
+        and silent_ns >= kept_ns
+    )
+
+
+def in_vain(waiting: Waiting, waited_ns: int) -> WaitTimeout:
+    """Return what a caller is told whose patience has ended."""
+    place = _in_the_way(waiting.places)
+    waited = waited_ns / NANOSECONDS_PER_SECOND
+    expires_in = None if place.expires_in_ns is None else place.expires_in_ns / NANOSECONDS_PER_SECOND
+    left = "" if expires_in is None else f" for at most {expires_in:.1f} s more unless renewed"
+    who = "reserved for" if place.expires_in_ns is None and place.position > 1 else "held by"
+    return WaitTimeout(
+        f"{place.resource} is still {who} {place.holder or 'nobody known'}{left} after {waited:.1f} s of "
+        f"waiting, at place {place.position} in the queue; wait longer, or ask them",
+        resource=place.resource,
+        holder=place.holder,
+        lease_id=place.lease_id,
+        mode=place.mode,
+        since=None if place.since_ns is None else place.since_ns / NANOSECONDS_PER_SECOND,
+        expires_in=expires_in,
+        retry_after=expires_in,
+        waited=waited,
+        position=place.position,
+    )
+
+
+def _in_the_way(places: tuple[Place, ...]) -> Place:
+    """Return the place where somebody is in the way longest."""
+    return max(places, key=lambda place: (place.holder is not None, place.position, place.expires_in_ns or 0))

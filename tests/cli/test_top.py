@@ -1,0 +1,74 @@
+"""top, driven in a real terminal."""
+
+import fcntl
+import os
+import signal
+import struct
+import termios
+
+from leasehold.cli.top import Look, frame
+from tests.cli.shell import EXECUTABLE, Shell
+
+LEFT_AS_IT_WAS = "\x1b[?25h\x1b[?1049l"
+
+
+def resize(descriptor: int, lines: int, columns: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+def test_once_prints_leases_queues_and_events(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    text = shell.run("top", "--once").out
+    assert "1 lease, 0 waiting" in text
+    assert "WAITS FOR" in text
+    assert "issued" in text
+    assert "\x1b" not in text
+
+
+def test_top_has_no_json(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    assert "history with --json" in shell.run("top", "--json", code=2).err
+
+
+def test_top_shows_what_happens_and_quits_on_q(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    terminal = shell.terminal(EXECUTABLE, "top", "--interval", "100ms")
+    terminal.wait_for("RESOURCE")
+    shell.run("acquire", "window", "--holder", "ben")
+    terminal.wait_for("window")
+    terminal.press(b"q")
+    code, shown = terminal.end()
+    assert code == 0
+    assert shown.endswith(LEFT_AS_IT_WAS)
+
+
+def test_top_follows_the_size_of_its_terminal(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    terminal = shell.terminal(EXECUTABLE, "top", "--interval", "1h")
+    terminal.wait_for("RESOURCE")
+    resize(terminal.keyboard, 3, 12)
+    os.kill(terminal.process_id, signal.SIGWINCH)
+    terminal.wait_for("leasehold to\x1b[K")
+    terminal.press(b"q")
+    assert terminal.end()[0] == 0
+
+
+def test_ctrl_c_ends_top_and_gives_the_terminal_back(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    terminal = shell.terminal(EXECUTABLE, "top", "--interval", "1h")
+    terminal.wait_for("RESOURCE")
+    settings = termios.tcgetattr(terminal.keyboard)
+    assert not settings[3] & termios.ECHO
+    terminal.press(b"\x03")
+    code, shown = terminal.end()
+    assert code == 130
+    assert LEFT_AS_IT_WAS in shown
+
+
+def test_a_frame_is_never_larger_than_the_screen() -> None:
+    seen = Look("sqlite:///x.db", [], [], [])
+    for width in (1, 5, 40, 200):
+        for height in (1, 2, 5, 6, 7, 50):
+            lines = frame(seen, width, height)
+            assert len(lines) <= height
+            assert max(map(len, lines)) <= width
