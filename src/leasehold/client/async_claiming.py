@@ -10,39 +10,117 @@ the lease is good for.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
+from leasehold.client.acquisition import AsyncAcquisition, awaitable
 from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_leases import AsyncHeldLeases
 from leasehold.client.async_listening import AsyncListener
 from leasehold.client.async_loss import AsyncBody
-from leasehold.client.waits import Claim, has_lapsed, in_vain
+from leasehold.client.inputs import (
+    DEFAULT_TTL,
+    at_least_zero_ns,
+    callback,
+    claim_ids,
+    mapping,
+    parse,
+    wanted_of,
+    whole_number,
+)
+from leasehold.client.waits import Claim, has_lapsed, in_vain, patience_ns
 from leasehold.engine.bells import Ring
 from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, LeaseholdError, LeaseTerminal, WrongProcess
-from leasehold.kernel.answers import Granted, Waiting
+from leasehold.kernel.answers import Granted, Released, Waiting
 from leasehold.kernel.commands import Acquire, ChangeMode, Command, Release
 from leasehold.kernel.lease import Mode, ReleaseReason
+from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS, PRIORITY_USUAL
 
 
 class AsyncClaiming(AsyncHolding):
     """How a client gets what it has to wait for."""
 
+    def acquire_all(
+        self,
+        resources: Iterable[str] | Mapping[str, Mode | str],
+        *,
+        ttl: float = DEFAULT_TTL,
+        mode: Mode | str = Mode.EXCLUSIVE,
+        holder: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        survives_reboot: bool = False,
+        wait: float | bool | None = None,
+        priority: int = PRIORITY_USUAL,
+        lock_delay: float = 0,
+        on_lost: Callable[[LeaseholdError], None] | None = None,
+    ) -> AsyncAcquisition[AsyncHeldLeases]:
+        """Own several resources at once: all of them, or none.
+
+        They are given as names, all in the same `mode`, or as a mapping from names to modes. The other
+        arguments are those of `acquire`, and hold for each. Nobody can wait for ever here, in whatever order
+        others ask for the same resources.
+        """
+        patience = patience_ns(wait)
+        first, *others = wanted_of(resources, parse("mode", Mode, mode))
+        lease_id, request = claim_ids(self._registrar.ids, None)
+        command = Acquire(
+            tenant=self._tenant,
+            lease_id=lease_id,
+            resource=first.resource,
+            mode=first.mode,
+            also=tuple(others),
+            holder=self._name_or_own("holder", holder),
+            ttl_ns=at_least_zero_ns("ttl", ttl),
+            metadata={} if metadata is None else mapping("metadata", metadata),
+            bound_to_boot=not survives_reboot,
+            wait=patience > 0,
+            priority=whole_number("priority", priority),
+            lock_delay_ns=at_least_zero_ns("lock_delay", lock_delay),
+            request_id=request,
+        )
+        return awaitable(self._acquire_all(command, callback("on_lost", on_lost), patience))
+
+    async def _acquire_all(
+        self, command: Acquire, on_lost: Callable[[LeaseholdError], None] | None, patience: int
+    ) -> AsyncHeldLeases:
+        body = AsyncBody()
+        held = await self._acquire_together(Claim(command), on_lost, patience, body)
+        return AsyncHeldLeases(self, held, body)  # type: ignore[arg-type]  # We always are a client.
+
+    async def release_together(
+        self, leases: Iterable[AsyncHeldLease], reason: ReleaseReason | str = ReleaseReason.VOLUNTARY
+    ) -> bool:
+        """Give held leases of one holder back in one commit. Return False if one of them was over already."""
+        ours = [one for one in leases if one.kept is not None and one.belongs_elsewhere() is None]
+        if not ours:
+            return False
+        command = Release(
+            tenant=self._tenant,
+            lease_ids=tuple(one.lease_id for one in ours),
+            holder=ours[0].holder,
+            reason=parse("reason", ReleaseReason, reason),
+            request_id=self._registrar.ids.new(),
+        )
+        outcomes = answer_of(await self._release(command, ours), Released).outcomes
+        return not [one for one in outcomes if isinstance(one, Refusal) or one.already]
+
     async def _acquire_together(
         self,
         claim: Claim[Acquire],
         on_lost: Callable[[LeaseholdError], None] | None,
-        patience_ns: int,
+        patience: int,
         body: AsyncBody,
     ) -> list[AsyncHeldLease]:
         """Acquire everything that a claim asks for; whatever goes wrong, nothing of it is left behind."""
         held: list[AsyncHeldLease] = []
         try:
-            granted, sent_ns = await self._wait_for(claim, patience_ns)
+            granted, sent_ns = await self._wait_for(claim, patience)
             for lease in (granted.lease, *granted.also):
                 held.append(self._hold(lease, granted.expires_in_ns, sent_ns, on_lost, body))
             if self._closed:
@@ -56,7 +134,7 @@ class AsyncClaiming(AsyncHolding):
         return held
 
     async def _wait_for(
-        self, claim: Claim[Acquire] | Claim[ChangeMode], patience_ns: int
+        self, claim: Claim[Acquire] | Claim[ChangeMode], patience: int
     ) -> tuple[Granted, int]:
         """Ask until a claim is granted; return the answer, and when the question was sent.
 
@@ -65,7 +143,7 @@ class AsyncClaiming(AsyncHolding):
         listener = self._listeners.open()
         try:
             claim.command = replace(claim.command, wake=listener.address)
-            granted, sent_ns = await self._ask_until_granted(claim, listener, patience_ns)
+            granted, sent_ns = await self._ask_until_granted(claim, listener, patience)
         except LeaseholdError:
             if listener.undo is not None and listener.process_id == os.getpid():
                 self._send_blindly(listener.undo)
@@ -83,10 +161,10 @@ class AsyncClaiming(AsyncHolding):
         return granted, sent_ns
 
     async def _ask_until_granted(
-        self, claim: Claim[Acquire] | Claim[ChangeMode], listener: AsyncListener, patience_ns: int
+        self, claim: Claim[Acquire] | Claim[ChangeMode], listener: AsyncListener, patience: int
     ) -> tuple[Granted, int]:
         began_ns = self._clock.tick_ns()
-        deadline_ns = began_ns + patience_ns
+        deadline_ns = began_ns + patience
         asked_ns: int | None = None
         while True:
             self._ensure_may_wait(listener)

@@ -26,6 +26,8 @@ _GrantType = TypeVar("_GrantType", Scope, Budget)
 _Item = TypeVar("_Item")
 _SHOWN_CHARACTERS = 80
 
+DEFAULT_TTL = 60.0
+
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """One page of leases."""

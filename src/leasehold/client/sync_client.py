@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from leasehold.client.inputs import (
+    DEFAULT_TTL,
     at_least_zero_ns,
     callback,
     claim_ids,
@@ -20,14 +21,12 @@ from leasehold.client.inputs import (
     page_query,
     parse,
     text,
-    wanted_of,
     whole_number,
 )
 from leasehold.client.loss import Body
 from leasehold.client.sync_changing import Changing
 from leasehold.client.sync_delegating import Delegating
 from leasehold.client.sync_lease import HeldLease
-from leasehold.client.sync_leases import HeldLeases
 from leasehold.client.waits import Claim, patience_ns
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
@@ -40,8 +39,6 @@ from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.kernel.ticket import PRIORITY_USUAL
-
-DEFAULT_TTL = 60.0
 
 
 class Client(Delegating, Changing):
@@ -130,52 +127,6 @@ class Client(Delegating, Changing):
             request_id=request,
         )
         return self._acquire(command, callback("on_lost", on_lost), patience)
-
-    def acquire_all(
-        self,
-        resources: Iterable[str] | Mapping[str, Mode | str],
-        *,
-        ttl: float = DEFAULT_TTL,
-        mode: Mode | str = Mode.EXCLUSIVE,
-        holder: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        survives_reboot: bool = False,
-        wait: float | bool | None = None,
-        priority: int = PRIORITY_USUAL,
-        lock_delay: float = 0,
-        on_lost: Callable[[LeaseholdError], None] | None = None,
-    ) -> HeldLeases:
-        """Own several resources at once: all of them, or none.
-
-        They are given as names, all in the same `mode`, or as a mapping from names to modes. The other
-        arguments are those of `acquire`, and hold for each. Nobody can wait for ever here, in whatever order
-        others ask for the same resources.
-        """
-        patience = patience_ns(wait)
-        first, *others = wanted_of(resources, parse("mode", Mode, mode))
-        lease_id, request = claim_ids(self._registrar.ids, None)
-        command = Acquire(
-            tenant=self._tenant,
-            lease_id=lease_id,
-            resource=first.resource,
-            mode=first.mode,
-            also=tuple(others),
-            holder=self._name_or_own("holder", holder),
-            ttl_ns=at_least_zero_ns("ttl", ttl),
-            metadata={} if metadata is None else mapping("metadata", metadata),
-            bound_to_boot=not survives_reboot,
-            wait=patience > 0,
-            priority=whole_number("priority", priority),
-            lock_delay_ns=at_least_zero_ns("lock_delay", lock_delay),
-            request_id=request,
-        )
-        return self._acquire_all(command, callback("on_lost", on_lost), patience)
-
-    def _acquire_all(
-        self, command: Acquire, on_lost: Callable[[LeaseholdError], None] | None, patience: int
-    ) -> HeldLeases:
-        body = Body()
-        return HeldLeases(self, self._acquire_together(Claim(command), on_lost, patience, body), body)
 
     def derive(
         self,
@@ -371,23 +322,6 @@ class Client(Delegating, Changing):
         if held is not None and outcome.code is RefusalCode.LEASE_NOT_FOUND:
             return False  # The store was put back to a time before the grant: so it is gone, too.
         raise error_of(outcome)
-
-    def release_together(
-        self, leases: Iterable[HeldLease], reason: ReleaseReason | str = ReleaseReason.VOLUNTARY
-    ) -> bool:
-        """Give held leases of one holder back in one commit. Return False if one of them was over already."""
-        ours = [one for one in leases if one.kept is not None and one.belongs_elsewhere() is None]
-        if not ours:
-            return False
-        command = Release(
-            tenant=self._tenant,
-            lease_ids=tuple(one.lease_id for one in ours),
-            holder=ours[0].holder,
-            reason=parse("reason", ReleaseReason, reason),
-            request_id=self._registrar.ids.new(),
-        )
-        outcomes = answer_of(self._release(command, ours), Released).outcomes
-        return not [one for one in outcomes if isinstance(one, Refusal) or one.already]
 
     def release_all(
         self, holder: str | None = None, *, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY

@@ -1,0 +1,83 @@
+"""What the registrar's refusals are called for people: what happened, and what to do next."""
+
+from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.refusals import Refusal, RefusalCode
+
+
+def message_of(refusal: Refusal, expires_in: float | None) -> str:
+    """Say what happened, and what to do next."""
+    return _message_about_waiting(refusal) or _message(refusal, expires_in)
+
+
+def _message(refusal: Refusal, expires_in: float | None) -> str:
+    lease, resource, holder = refusal.lease_id, refusal.resource, refusal.holder
+    left = "for an unknown time" if expires_in is None else f"for at most {expires_in:.1f} s more"
+    match refusal.code:
+        case RefusalCode.HELD:
+            step = "ask an operator to revoke it" if expires_in is None else "try again then, or ask them"
+            return f"{resource} is held by {holder} {left} unless renewed; {step}"
+        case RefusalCode.ALREADY_HELD:
+            return (
+                f"{resource} is already held by you ({holder}) as lease {lease}; "
+                "use that lease, or pass adopt=True to replace it"
+            )
+        case RefusalCode.LEASE_EXISTS:
+            return f"lease {lease} exists already; propose another id"
+        case RefusalCode.LEASE_NOT_FOUND:
+            return f"there is no lease {lease}; list the leases to find the right id"
+        case RefusalCode.LEASE_TERMINAL:
+            how = f"{refusal.state}: {refusal.detail}" if refusal.detail else refusal.state
+            return f"lease {lease} on {resource} is over ({how}); acquire the resource again"
+        case RefusalCode.LEASE_EXPIRED:
+            return f"lease {lease} on {resource} has expired; acquire the resource again"
+        case RefusalCode.NOT_HOLDER:
+            return f"lease {lease} on {resource} belongs to {holder}; only its holder can do that"
+        case RefusalCode.RENEWALS_EXHAUSTED:
+            return f"lease {lease} has been renewed as often as it may be; it stands {left}"
+        case RefusalCode.RENEWAL_DOES_NOT_EXTEND:
+            return f"lease {lease} stands {left} already; renew it for longer, or later"
+        case RefusalCode.UNKNOWN_TIME:
+            return f"nobody can tell when lease {lease} expires; release it, or have it revoked"
+        case RefusalCode.INVALID_INPUT | RefusalCode.LIMIT_EXCEEDED:
+            return f"{refusal.field} {refusal.detail}"
+        case _:
+            return _message_of_delegation(refusal, left)
+
+
+def _message_of_delegation(refusal: Refusal, left: str) -> str:
+    lease, resource = refusal.lease_id, refusal.resource
+    match refusal.code:
+        case RefusalCode.NOTHING_GRANTED:
+            return (
+                f"lease {lease} on {resource} was acquired without scope and budget; "
+                "acquire it with what it may do and spend"
+            )
+        case RefusalCode.SCOPE_DENIED | RefusalCode.SCOPE_EXCEEDED as code:
+            step = "use one that does" if code is RefusalCode.SCOPE_DENIED else "ask for less"
+            return f"lease {lease} on {resource} does not allow {refusal.detail}; {step}"
+        case RefusalCode.BUDGET_EXCEEDED:
+            return (
+                f"{refusal.field} of lease {lease} on {resource}: {refusal.detail}; "
+                "ask for less, or end children first: what they did not use comes back"
+            )
+        case RefusalCode.BUDGET_EXHAUSTED:
+            return (
+                f"the budget of lease {lease} on {resource} is exhausted: no {refusal.field} left; "
+                "end children to get back what they did not use, or acquire a new lease"
+            )
+        case _:
+            return f"the parent of such a lease stands {left}; ask for less time, or renew the parent first"
+
+
+def _message_about_waiting(refusal: Refusal) -> str | None:
+    lease, resource, holder = refusal.lease_id, refusal.resource, refusal.holder
+    match refusal.code:
+        case RefusalCode.ALREADY_WAITING:
+            return f"{holder} waits for {resource} already, as lease {lease}; use one name for each waiter"
+        case RefusalCode.DEADLOCK:
+            return f"waiting would never end: {refusal.detail}; release something first, then ask again"
+        case RefusalCode.LEASE_PENDING:
+            return f"lease {lease} on {resource} is not granted and confirmed yet; ask for it again first"
+        case RefusalCode.HELD if refusal.state is LeaseState.PENDING:
+            return f"{resource} is reserved for {holder}, who waits for it; wait as well, or try again later"
+    return None
