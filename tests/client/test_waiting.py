@@ -199,7 +199,11 @@ async def test_a_sharer_becomes_the_only_one_once_the_others_have_gone(real_worl
         await mine.upgrade()
     with pytest.raises(leasehold.WaitTimeout, match="held by bob"):
         await mine.upgrade(wait=0.01)
-    upgrading = meanwhile(real_world, mine.upgrade(wait=SIGNAL_SECONDS))
+
+    async def upgrade() -> None:
+        await mine.upgrade(wait=SIGNAL_SECONDS)
+
+    upgrading = meanwhile(real_world, upgrade())
     await queued(ann, 2)
     await theirs.release()
     await soon(upgrading)
@@ -293,6 +297,8 @@ def crowded(store_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
         client = leasehold.Client(Registrar(MemoryStore(), timeout=SIGNAL_SECONDS), holder="ann")
     yield client
     client.close()
+    del client
+    gc.collect()
 
 
 def interrupts(ctrl_c: CtrlC, call: Callable[[], object]) -> bool:
