@@ -89,4 +89,5 @@ def test_show_of_a_free_resource_is_no_error(shell: Shell) -> None:
         "resource": "window",
         "held": False,
         "leases": [],
+        "waiters": [],
     }
