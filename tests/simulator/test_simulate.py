@@ -1,8 +1,10 @@
 """The simulator's command line."""
 
+import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -69,15 +71,18 @@ def test_wrong_arguments_are_explained(wrong: list[str], capsys: pytest.CaptureF
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_it_without_a_traceback(jobs: str) -> None:
     command = [sys.executable, "-m", "leasehold.testing.simulate", "--seeds", "100000", "--jobs", jobs]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
         assert running.stderr is not None
         try:
             assert "of 100,000 seeds" in running.stderr.readline()
             running.send_signal(signal.SIGINT)
             _, errors = running.communicate(timeout=60)
         finally:
-            # Whatever went wrong, nothing is left running behind the tests.
-            running.kill()
+            # Whatever went wrong, nothing is left running behind the tests: its workers neither.
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
     assert running.returncode == 130
     assert errors.rstrip().endswith("interrupted")
     assert "Traceback" not in errors
