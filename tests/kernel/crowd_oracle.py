@@ -5,6 +5,8 @@ Time is taken into account: a lease or a waiter whose time is over is in nobody'
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from leasehold.kernel.answers import Answer, Granted, Waiting
 from leasehold.kernel.commands import Acquire, ChangeMode, Command
 from leasehold.kernel.events import Event, LeaseIssued, LeaseLeft
@@ -15,19 +17,18 @@ from leasehold.kernel.ticket import AGEING_NS
 
 
 def alive(leases: Iterable[Lease], now: Tick) -> list[Lease]:
-    """The leases and waiters that still count."""
-    return [
-        one
-        for one in leases
-        if one.state in (LeaseState.ACTIVE, LeaseState.PENDING)
-        and (
-            one.expires_tick is None or one.expires_tick.era != now.era or one.expires_tick.value > now.value
-        )
-    ]
-
-
-def _is_over(expires: Tick | None, now: Tick) -> bool:
-    return expires is not None and expires.era == now.era and expires.value <= now.value
+    """The leases and waiters that still count; for one with a lock-delay, the registrar's until that is over."""
+    counted = []
+    for one in leases:
+        if one.state not in (LeaseState.ACTIVE, LeaseState.PENDING):
+            continue
+        expires = one.expires_tick
+        over_ns = now.value - expires.value if expires is not None and expires.era == now.era else -1
+        if over_ns < 0:
+            counted.append(one)
+        elif one.state is LeaseState.ACTIVE and over_ns < one.lock_delay_ns:
+            counted.append(replace(one, holder="registrar", metadata={"lock_delay_for": one.holder}))
+    return counted
 
 
 def touch(one: str, other: str) -> bool:

@@ -6,7 +6,8 @@ registrar of the kernel's tests checks every invariant after every step.
 
 import pytest
 
-from leasehold.kernel.answers import Waiting
+from leasehold.kernel.answers import Granted, Waiting
+from leasehold.kernel.commands import Wanted
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.records import Keys
 from leasehold.kernel.refusals import Refusal, RefusalCode
@@ -56,3 +57,69 @@ def test_a_deadlock_is_named_by_the_oldest_wait_whatever_was_read_first(first: s
 
     assert refusal.code is RefusalCode.DEADLOCK
     assert refusal.cycle == ("ann", "c", "bob", "a", "ann")
+
+
+@pytest.mark.parametrize("waited", [False, True])
+@pytest.mark.parametrize("also", [(), (Wanted(resource="gate"),)])
+def test_a_retry_that_finds_its_lease_expired_grants_it_to_who_is_next(
+    *, waited: bool, also: tuple[Wanted, ...]
+) -> None:
+    """The retry recorded the expiry, and left whoever waited for it waiting for nobody."""
+    registrar = Registrar()
+    if waited:
+        registrar.grant("dia", ttl_ns=SECOND)
+    claim = registrar.claim("ann", wait=True, ttl_ns=20 * SECOND, also=also)
+    registrar.ask(claim)
+    registrar.advance(1)
+    registrar.win(claim)
+    following = registrar.join("bob")
+    registrar.advance(20)
+
+    assert expect(Granted, registrar.ask(claim)).ended
+
+    assert registrar.holders() == ["bob"]
+    registrar.win(following)
+
+
+def test_a_retry_that_finds_its_lease_expired_leaves_its_lock_delay() -> None:
+    """The retry recorded the expiry without the delay: the resource was open at once to everybody."""
+    registrar = Registrar()
+    claim = registrar.claim("ann", lock_delay_ns=5 * SECOND, ttl_ns=20 * SECOND)
+    registrar.ask(claim)
+    registrar.advance(20)
+
+    assert expect(Granted, registrar.ask(claim)).ended
+
+    assert registrar.deny("bob").holder == "registrar"
+
+
+def test_who_comes_back_after_its_place_was_lost_lets_those_behind_it_go_ahead() -> None:
+    """Its old place was noted as left, and the sharer that had stood behind it was not granted anything."""
+    registrar = Registrar()
+    registrar.grant("ann", mode=Mode.SHARED, ttl_ns=100 * SECOND)
+    registrar.join("bob")
+    registrar.advance(10)
+    behind = registrar.join("cem", mode=Mode.SHARED)
+    registrar.advance(20)
+
+    registrar.join("bob")
+
+    assert registrar.holders() == ["ann", "cem"]
+    registrar.win(behind)
+
+
+def test_an_upgrade_whose_search_finds_a_place_lost_lets_those_behind_it_go_ahead() -> None:
+    """As when waiting: what the search for deadlocks found to be over was noted, and made nobody's turn."""
+    registrar = Registrar()
+    held = registrar.grant("ann", "a", mode=Mode.SHARED, ttl_ns=100 * SECOND)
+    registrar.grant("bob", "a", mode=Mode.SHARED, ttl_ns=100 * SECOND)
+    registrar.grant("dia", "b", mode=Mode.SHARED, ttl_ns=100 * SECOND)
+    registrar.join("bob", "b")
+    registrar.advance(10)
+    behind = registrar.join("cem", "b", mode=Mode.SHARED)
+    registrar.advance(20)
+
+    expect(Waiting, registrar.ask(registrar.change(held, Mode.EXCLUSIVE, wait=True)))
+
+    assert registrar.holders("b") == ["dia", "cem"]
+    registrar.win(behind)

@@ -31,14 +31,14 @@ def change_mode(command: ChangeMode, view: View, now: Now) -> Decision | Refusal
     if isinstance(lease, Refusal):
         return lease
     if isinstance(remembered(command.request_key, view, now), LeaseModeChanged):
-        return _granted(draft, lease, repeated=True)
+        return _granted(draft, lease.lease_id, repeated=True)
     draft.standing(lease.tenant, lease.resource)
     promote(draft)
     lease = draft.known(lease.lease_id)
     if command.mode is Mode.SHARED:
         return _downgrade(command, draft, lease)
     if lease.mode is Mode.EXCLUSIVE:
-        return _granted(draft, lease)
+        return _granted(draft, lease.lease_id)
     return _upgrade(command, draft, lease)
 
 
@@ -68,8 +68,7 @@ def _downgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision:
         draft.add(mode_changed(lease, draft.now, Mode.SHARED, lease.token, command.request_key))
     elif lease.is_upgrading:
         draft.add(upgrade_left(lease, draft.now, CANCELLED, command.holder))
-    promote(draft)
-    return _granted(draft, draft.known(lease.lease_id))
+    return _granted(draft, lease.lease_id)
 
 
 def _upgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision | Refusal:
@@ -78,7 +77,7 @@ def _upgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision | Refu
         end_delays(draft, lease.holder, lease, Mode.EXCLUSIVE)
         changed = mode_changed(lease, draft.now, Mode.EXCLUSIVE, draft.next_token(), command.request_key)
         draft.add(changed)
-        return _granted(draft, draft.known(lease.lease_id))
+        return _granted(draft, lease.lease_id)
     if not command.wait:
         return about(RefusalCode.HELD, last_to_expire(others, draft.now), draft.now)
     ticket = lease.ticket
@@ -88,6 +87,7 @@ def _upgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision | Refu
     cycle = find_cycle(draft, lease.tenant, lease.holder)
     if cycle:
         return refuse_cycle(cycle)
+    promote(draft)  # The search may have found others to be gone.
     place = place_behind(lease, 1, last_to_expire(others, draft.now), draft.now)
     answer = waiting(draft.now, [lease], (place,))
     return draft.decision(answer)
@@ -110,7 +110,9 @@ def _upgrade_queued(command: ChangeMode, draft: Draft, lease: Lease) -> LeaseUpg
     )
 
 
-def _granted(draft: Draft, lease: Lease, *, repeated: bool = False) -> Decision:
+def _granted(draft: Draft, lease_id: str, *, repeated: bool = False) -> Decision:
+    promote(draft)
+    lease = draft.known(lease_id)
     left = lease.ticks_remaining(draft.now.tick)
     answer = Granted(lease=lease, expires_in_ns=left, repeated=repeated, ended=left == 0)
     return draft.decision(answer)
@@ -135,8 +137,7 @@ def transfer(command: Transfer, view: View, now: Now) -> Decision | Refusal:
     if refusal is not None:
         return refusal
     break_cycles(draft, command.tenant, command.to)
-    promote(draft)
-    return _granted(draft, draft.known(command.new_lease_id))
+    return _granted(draft, command.new_lease_id)
 
 
 def _cannot_receive(command: Transfer, draft: Draft, lease: Lease) -> Refusal | None:

@@ -270,8 +270,8 @@ def ask_again(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision | Re
         for one in claimed:
             draft.standing(one.tenant, one.resource)
             draft.freed.append((one.tenant, one.resource))
-        promote(draft)
-        claimed = [draft.known(one.lease_id) for one in claimed]
+    promote(draft)  # Also if it was found to be over: others may wait for it.
+    claimed = [draft.known(one.lease_id) for one in claimed]
     first = claimed[0]
     if first.state is LeaseState.FAILED:
         return _left(first, draft.now)
@@ -346,6 +346,9 @@ def _granted(draft: Draft, leases: list[Lease], *, repeated: bool = False) -> De
 
 def _waiting(draft: Draft, claimed: list[Lease]) -> Decision:
     places = tuple(_place(draft, one) for one in claimed)
+    while draft.freed:  # Looking has shown that somebody is gone.
+        promote(draft)
+        places = tuple(_place(draft, one) for one in claimed)
     answer = waiting(draft.now, claimed, places)
     return draft.decision(answer)
 

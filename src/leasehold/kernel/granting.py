@@ -121,6 +121,8 @@ def as_it_stands(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision |
     if lease.ticket is not None or len(lease_ids) > 1:
         return ask_again(lease_ids, view, now)
     events, lease = age(lease, view, now)
+    if events and lease.is_terminal:
+        return ask_again(lease_ids, view, now)  # Others may wait for its end, or for what follows it.
     left = lease.ticks_remaining(now.tick)
     answer = Granted(lease=lease, expires_in_ns=left, repeated=True, ended=left == 0)
     return Decision(events=events, leases=[lease] if events else [], answer=answer)
