@@ -17,7 +17,7 @@ from leasehold.kernel.ticket import AGEING_NS
 
 
 def alive(leases: Iterable[Lease], now: Tick) -> list[Lease]:
-    """The leases and waiters that still count; for one with a lock-delay, the registrar's until that is over."""
+    """The leases and waiters that still count; one with a lock-delay is the registrar's then."""
     counted = []
     for one in leases:
         if one.state not in (LeaseState.ACTIVE, LeaseState.PENDING):

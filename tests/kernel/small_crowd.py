@@ -1,8 +1,8 @@
 """A tiny world in which holders wait, and every step is checked against an oracle of its own.
 
 Leases last 32 seconds. Time passes by 2 seconds, after which nobody may confirm any more what it was granted
-before and a silent claim on several resources has left, or by 30, after which every silent waiter has. So each
-of these bounds is met exactly.
+before and a silent claim on several resources has left, or by 30, after which every silent waiter has. So
+each of these bounds is met exactly.
 
 After each step: no invariant is broken; nobody was overtaken; nobody waits for itself, however far around;
 what was refused as held or as a deadlock was that; whoever is told to wait waits for somebody; a claim on
@@ -129,9 +129,7 @@ def command_of(crowd: Crowd, step: Step) -> Command | None:
                 lease_id=lease.lease_id, holder=step.who, mode=Mode.EXCLUSIVE, wait=True, request_id=number
             )
         case "downgrade":
-            return ChangeMode(
-                lease_id=lease.lease_id, holder=step.who, mode=Mode.SHARED, request_id=number
-            )
+            return ChangeMode(lease_id=lease.lease_id, holder=step.who, mode=Mode.SHARED, request_id=number)
         case "transfer":
             return Transfer(
                 lease_id=lease.lease_id,
@@ -197,7 +195,7 @@ def asked(crowd: Crowd, step: Step, command: Command) -> Crowd:
             assert _waits_for_somebody(leases, now, answer.lease_id), "told to wait, and for nobody"
     except AssertionError as error:
         raise AssertionError(f"{error} {crowd.trail}") from error
-    if step.what == "give back":
+    if isinstance(command, Release):
         _check_cancelled(after, command.lease_ids, crowd.claims.get((step.who, step.resource)))
     return _remembering(after, step, command, answer)
 

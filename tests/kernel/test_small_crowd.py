@@ -1,7 +1,7 @@
 """Everything that can happen to two or three holders who wait, share and hand over, tried out.
 
-What is checked after each step is told in `small_crowd`; here, for every situation: the history replays to the
-state, and once time has been taken note of nobody waits for what is free. Sequences that lead to the same
+What is checked after each step is told in `small_crowd`; here, for every situation: the history replays to
+the state, and once time has been taken note of nobody waits for what is free. Sequences that lead to the same
 situation go on as one. Names of holders are only ever compared for being the same, so situations in which
 holders have changed places are the same, too.
 """
@@ -36,7 +36,7 @@ def steps(holders: tuple[str, ...], resources: tuple[str, ...], *kinds: str) -> 
 def explored(
     holders: tuple[str, ...], tried: list[Step], *, opening: tuple[Step, ...] = (), depth: int
 ) -> tuple[int, int]:
-    """Go through the world breadth first, after an opening; return how many situations and steps there were."""
+    """Go through the world breadth first, after an opening; return how many situations and steps it has."""
     frontier = [reduce(taken, opening, beginning())]
     known = {situation(frontier[0], holders)}
     count = 0

@@ -199,6 +199,21 @@ def test_a_waiter_that_stops_asking_leaves_by_itself() -> None:
     assert (left.state, left.end_reason) == (LeaseState.FAILED, "stopped asking")
 
 
+def test_a_waiter_that_comes_back_too_late_stands_behind_those_whose_turn_it_was() -> None:
+    registrar = Registrar()
+    registrar.grant("ann", mode=Mode.SHARED, ttl_ns=2 * KEPT_NS)
+    late = registrar.join("bob")
+    registrar.clock += KEPT_NS - 1
+    registrar.join("cem", mode=Mode.SHARED)
+    registrar.clock += 1
+
+    back = registrar.join("bob")
+
+    assert registrar.lease(late.lease_id).state is LeaseState.FAILED
+    assert registrar.holders() == ["ann", "cem"]
+    assert registrar.wait(back).places[0].position == 1
+
+
 def test_asking_again_keeps_the_place_and_writes_history_only_now_and_then() -> None:
     registrar = Registrar()
     registrar.grant("ann", ttl_ns=3600 * SECOND)
