@@ -6,15 +6,17 @@ from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
 from leasehold.kernel.lease import Mode, ReleaseReason
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.testing.simulator.client import SimulatedClient
+from leasehold.testing.simulator.delegating import Delegating
 from leasehold.testing.simulator.witness import ADOPTED
 
 
 class Behaviour:
     """The restless life of one client."""
 
-    def __init__(self, client: SimulatedClient, *, stable: bool) -> None:
+    def __init__(self, client: SimulatedClient, *, stable: bool, peers: list[SimulatedClient]) -> None:
         self._client = client
         self._stage = client.stage
+        self._delegating = Delegating(client, peers) if client.stage.plan.delegating else None
         self._stable = stable
         """It comes back from death under the same name."""
 
@@ -74,6 +76,8 @@ class Behaviour:
         """Do something with a lease that is held."""
         client, stage = self._client, self._stage
         ttl_ns = stage.plan.ttl_ns
+        if self._delegating is not None and self._delegating.uses(lease_id):
+            return
         match stage.random.choices(
             ("act", "renew", "renew all", "release", "release all", "adopt"), (60, 8, 8, 12, 5, 7)
         )[0]:
@@ -109,6 +113,7 @@ class Behaviour:
             if adopt and belief.lease.resource == resource:
                 client.forget(lease_id)
         lease_id = stage.new_name("lease")
+        scope, budget = self._delegating.endowment(adopt=adopt) if self._delegating else (None, None)
         command = Acquire(
             tenant=client.tenant,
             request_id=lease_id if random.random() < 0.5 else stage.new_name("acquire"),
@@ -120,6 +125,8 @@ class Behaviour:
             adopt=adopt,
             max_renewals=random.choice((-1, -1, -1, 0, 2)),
             bound_to_boot=client.local and random.random() < 0.8,
+            scope=scope,
+            budget=budget,
         )
         client.ask(command, lambda outcome, sent_ns: self._take(command, outcome, sent_ns))
 

@@ -16,7 +16,7 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreBusy, StoreError, error_of
 from leasehold.kernel.answers import Granted, Renewal, Renewed
-from leasehold.kernel.commands import Acquire, Command, Release, Renew
+from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.refusals import Refusal
 from leasehold.testing.simulator.clocks import HolderClock
@@ -128,7 +128,7 @@ class SimulatedClient(Process):
         pending.tries_left -= 1
         pending.attempts += 1
         command = pending.command
-        named = isinstance(command, Acquire) and not command.is_its_own_request
+        named = isinstance(command, Acquire | Derive) and not command.is_its_own_request
         if named and pending.attempts > 1 and self.stage.random.random() < 0.3:
             command = replace(command, lease_id=self.stage.new_name("lease"))
         self.post.send(Envelope(self, pending, command, self.clock.tick_ns()))

@@ -22,9 +22,10 @@ from leasehold.kernel.answers import (
     Swept,
     Waiting,
 )
-from leasehold.kernel.commands import Acquire, Command, Release, Renew
+from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
+from leasehold.testing.simulator.line_judge import LineJudge
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.store import SimulatedStore
 from leasehold.testing.simulator.truth import TrueLease, request_id_of
@@ -37,6 +38,7 @@ class Judge:
     def __init__(self, stage: Stage, witness: Witness) -> None:
         self._stage = stage
         self._witness = witness
+        self._lines = LineJudge(stage, witness)
         self._first_tick = self._last_tick = self._position = 0
 
     def check(self, store: SimulatedStore, commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
@@ -45,6 +47,9 @@ class Judge:
         if ticks:
             self._first_tick, self._last_tick = ticks[0], ticks[-1]
             self._position = store.looks[0].position
+        self._lines.look(
+            self._position, self._last_tick, alone=len(commands) == len(ticks) == len(store.looks) == 1
+        )
         copies = Counter(command.request_id for command in commands)
         for command, outcome in zip(commands, outcomes, strict=True):
             self._stage.say("  {} -> {}", command, outcome)
@@ -88,7 +93,7 @@ class Judge:
                     self._require(self._ended_here(lease.lease_id), "{} was swept and stands", lease.lease_id)
                     self._stage.tally.note("swept")
             case Spent():
-                pass
+                self._lines.check_spent(command, outcome)
 
     def _check_waiting(self, command: Command, waiting: Waiting) -> None:
         """Whoever is told to wait stands in every queue, or is a sharer that waits to be alone."""
@@ -109,9 +114,12 @@ class Judge:
         return lease
 
     def _stood(self, lease: TrueLease) -> bool:
-        """Say whether a lease may have stood at the moment of decision."""
-        unended = lease.ended_position is None or lease.ended_position > self._position
-        return unended and lease.end_tick > self._first_tick
+        """Say whether a lease, and every lease above it, may have stood at the moment of decision."""
+        return all(
+            (one.ended_position is None or one.ended_position > self._position)
+            and one.end_tick > self._first_tick
+            for one in self._witness.truth.accounts.line_of(lease)
+        )
 
     def _ended_here(self, lease_id: str) -> bool:
         lease = self._witness.truth.leases.get(lease_id)
@@ -170,9 +178,13 @@ class Judge:
         self._stage.tally.note(f"refused {refusal.code}")
         truth = self._witness.truth
         lease = truth.leases.get(refusal.lease_id or "")
-        if isinstance(command, Acquire):
+        self._lines.check_refusal(command, refusal)
+        if isinstance(command, Acquire | Derive):
             self._check_not_granted_before(command)
-        if not _is_justified(command, refusal, lease):
+        justified = self._lines.is_justified(command, refusal, lease)
+        if justified is None:
+            justified = _is_justified(command, refusal, lease)
+        if not justified:
             self._stage.violate("{} was refused without reason: {}", command, refusal)
         match refusal.code:
             case RefusalCode.LEASE_NOT_FOUND if lease is not None and lease.key[0] == command.tenant:
@@ -188,12 +200,13 @@ class Judge:
                 self._require(lease.end_tick <= self._last_tick, "{} has not expired", refusal.lease_id)
             case RefusalCode.LEASE_TERMINAL:
                 assert lease is not None
-                over = lease.ended_position is not None or lease.rebooted
+                line = truth.accounts.line_of(lease)
+                over = any(one.ended_position is not None or one.rebooted for one in line)
                 self._require(over, "{} is not over", refusal.lease_id)
             case _:
                 pass
 
-    def _check_not_granted_before(self, command: Acquire) -> None:
+    def _check_not_granted_before(self, command: Acquire | Derive) -> None:
         truth = self._witness.truth
         grant = truth.grants.get(command.request_id)
         if grant is None or grant.issued_position > self._position:

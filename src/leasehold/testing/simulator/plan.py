@@ -70,6 +70,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     rates: dict[str, float]
     disasters: tuple[str, ...]
     """What happens to the machine and the store, in this order, spread over the time."""
+    delegating: bool
+    """Leases have scopes and budgets, and children."""
 
     @property
     def horizon_ns(self) -> int:
@@ -79,6 +81,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw_plan(seed: int, random: Random) -> Plan:
     """Draw the facts of a world."""
+    delegating = seed % 2 == 1
     ttl_ns = random.choice((SECOND // 2, 2 * SECOND, 10 * SECOND, 60 * SECOND))
     quotas = random.choice((Quotas(), Quotas(), Quotas(leases_per_holder=2, leases_per_tenant=3)))
     return Plan(
@@ -86,7 +89,8 @@ def draw_plan(seed: int, random: Random) -> Plan:
         engines=random.randint(1, 3),
         clients=random.randint(2, 5),
         tenants=random.choice((("default",), ("default",), ("default", "other"))),
-        resources=("door", "gate", "wall")[: random.randint(1, 3)],
+        resources=("door", "gate", "wall")[: random.randint(1, 3)]
+        + (("desk", "shelf") if delegating else ()),
         quotas=quotas,
         fast=random.random() < 0.3,
         ttl_ns=ttl_ns,
@@ -97,6 +101,7 @@ def draw_plan(seed: int, random: Random) -> Plan:
             fault: random.uniform(low, high) for fault, (low, high) in _RATES.items() if random.random() < 0.4
         },
         disasters=_draw_disasters(random),
+        delegating=delegating,
     )
 
 

@@ -33,6 +33,7 @@ from leasehold.kernel.events import (
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.records import ResourceKey
 from leasehold.kernel.tick import Tick
+from leasehold.testing.simulator.accounts import Accounts
 
 
 class TrueLease:
@@ -126,11 +127,13 @@ class Truth:
         """The position of the last renewal for each request."""
         self.ticks: list[Tick] = []
         """When each entry of the ledger was decided."""
+        self.accounts = Accounts(self)
+        """What leases may spend, and whose children they are."""
         self._boot_id = ""
 
     def apply(self, event: Event, position: int) -> str | None:
         """Take in an event; return what is wrong with it, if anything is."""
-        problem = self._take_in(event, position)
+        problem = self._take_in(event, position) or self.accounts.take_in(event, position)
         self.ticks.append(event.tick)
         return problem
 
@@ -150,7 +153,7 @@ class Truth:
             case LeaseReleased() | LeaseRevoked() | LeaseExpired():
                 return self._end(event, position)
             case LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
-                return None
+                return None  # The accounts are told of it.
             case KeyEnrolled() | KeyVouched() | KeyRetired():
                 return None  # Nobody's lease changes by it.
             case _:

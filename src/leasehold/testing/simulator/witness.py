@@ -12,6 +12,7 @@ from itertools import takewhile
 from leasehold.engine.port import Batch
 from leasehold.kernel.commands import Command, Release
 from leasehold.kernel.events import (
+    REBOOT,
     REGISTRAR,
     EpochRaised,
     Event,
@@ -21,7 +22,6 @@ from leasehold.kernel.events import (
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
-    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
@@ -32,11 +32,12 @@ from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Mode, ReleaseReason, Token
 from leasehold.kernel.replay import State
+from leasehold.testing.simulator.accounts import was_asked_for
 from leasehold.testing.simulator.disk import Disk
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.truth import Truth, request_id_of
 
-REVOKED, ADOPTED, FORGOTTEN = "revoked", "adopted", "forgotten"
+REVOKED, ADOPTED, FALLEN, FORGOTTEN = "revoked", "adopted", "parent ended", "forgotten"
 """Why a holder may go on trusting a lease that is another's by now: nobody could have told it."""
 
 
@@ -96,12 +97,17 @@ class Witness:
                 self._stage.violate("{} was released by {}", event.lease_id, sender)
         elif isinstance(event, LeaseRevoked) and event.actor == REGISTRAR:
             lease = self.truth.standing.get(event.lease_id)
-            if lease is None or not lease.rebooted:
+            line = [] if lease is None else list(self.truth.accounts.line_of(lease))
+            if not any(one.rebooted or one.ended_position is not None for one in line):
                 self._stage.violate("{} was revoked, and nobody asked for it", event.lease_id)
+        elif isinstance(event, LeaseIssued | LeaseSpent) and not was_asked_for(event, sender):
+            self._stage.violate("{} is not what {} asked for", event, sender)
 
     def _excuse(self, event: Event) -> None:
         if isinstance(event, LeaseRevoked) and event.actor != REGISTRAR:
             self.excuses[event.token] = (REVOKED, None)
+        elif isinstance(event, LeaseRevoked) and event.reason != REBOOT:
+            self.excuses[event.token] = (FALLEN, None)
         elif isinstance(event, LeaseReleased) and event.reason is ReleaseReason.TRANSFERRED:
             self.excuses[event.token] = (ADOPTED, None)
 
@@ -136,6 +142,7 @@ class Witness:
             leases={lease_id: state.leases[lease_id] for lease_id in concerned}, authority=state.authority
         )
         problems = invariants(some)
+        problems += self.truth.accounts.problems(tables.leases)
         if problems:
             self._stage.violate("{}", "; ".join(problems))
 
@@ -200,17 +207,30 @@ def _note(note: Callable[[str], None], batch: Batch) -> None:
                 note("granted exclusive" if event.mode is Mode.EXCLUSIVE else "granted shared")
                 if event.adopted_from is not None:
                     note("granted by adoption")
+                _note_delegation(note, event)
                 if event.resource in expired:
                     note("granted where a lease had expired")
             case LeaseRenewed():
                 note("renewed one" if len(event.renewals) == 1 else "renewed many")
             case LeaseRevoked():
-                note("revoked by a reboot" if event.actor == REGISTRAR else "revoked by an operator")
+                note(_revocation(event))
             case EpochRaised():
                 note(f"epoch raised: {event.reason}")
             case KeyEnrolled() | KeyVouched() | KeyRetired():
                 note(event.type)
-            case StoreOpened() | LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
+            case StoreOpened() | LeaseDelegated():
                 pass
             case _:
                 note(event.type.removeprefix("lease.").replace("_", " "))
+
+
+def _note_delegation(note: Callable[[str], None], event: LeaseIssued) -> None:
+    if event.delegation is not None:
+        depth = len(event.delegation.ancestors)
+        note("granted with a budget" if depth == 0 else "derived" if depth == 1 else "derived from a child")
+
+
+def _revocation(event: LeaseRevoked) -> str:
+    if event.actor != REGISTRAR:
+        return "revoked by an operator"
+    return "revoked by a reboot" if event.reason == REBOOT else "fell with its parent"

@@ -110,7 +110,7 @@ class World:
             stage, self._post, self._witness, self._beliefs, tenant=tenant, holder=holder, local=local
         )
         self._clients.append(client)
-        behaviour = Behaviour(client, stable=stage.random.random() < 0.5)
+        behaviour = Behaviour(client, stable=stage.random.random() < 0.5, peers=self._clients)
         if local:
             self._disasters.local.append(behaviour)
         behaviour.start()
