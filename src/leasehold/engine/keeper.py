@@ -295,8 +295,13 @@ class Keeper:
 
 
 def _soon_ns(kept: Kept) -> int:
-    """Return how much earlier than planned a lease may be renewed, to come along with others."""
-    return int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER) if kept.is_renewable else 0
+    """Return how much earlier than planned a lease may be renewed, to come along with others.
+
+    Not at all if its window closes first: then it is planned for that moment, and has nothing to do earlier.
+    """
+    if not kept.is_renewable or kept.due_ns > kept.deadline_ns:
+        return 0
+    return int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER)
 
 
 def _soonest_renewal_ns(kept: Kept) -> int:

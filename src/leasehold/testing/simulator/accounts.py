@@ -77,7 +77,9 @@ class Accounts:
                 return self._renew(event)
             case LeaseReleased() | LeaseRevoked() | LeaseExpired():
                 self._end(event.lease_id)
-        return None
+                return None
+            case _:
+                return None
 
     def _issue(self, event: LeaseIssued, delegation: Delegation) -> str | None:
         account = Account(event.lease_id, delegation)
@@ -208,10 +210,8 @@ class Accounts:
                 yield f"{account.lease_id} has {rest[part]} {part} left, not {remaining}"
             if granted is None:
                 continue
-            if (
-                spent + remaining + getattr(record.delegated, part) != granted
-                or not 0 <= remaining <= granted
-            ):
+            whole = spent + remaining + getattr(record.delegated, part)
+            if whole != granted or not 0 <= remaining <= granted:
                 yield f"the {part} of {account.lease_id} do not add up: {record}"
 
 

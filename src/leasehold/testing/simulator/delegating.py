@@ -11,7 +11,9 @@ from leasehold.testing.simulator.client import SimulatedClient
 
 _TOOLS = ("read", "run", "write")
 _NAMESPACES = ("data", "data/raw", "logs")
-_MOST = {"episodes": 6, "tool_calls": 20, "tokens": 1_000, "duration_ms": 60_000}
+_TASKS = tuple(f"task-{number}" for number in range(4))
+"""Resources for children, beside those that everybody wants."""
+_MOST = {"episodes": 12, "tool_calls": 40, "tokens": 1_000, "duration_ms": 60_000}
 
 
 class Delegating:
@@ -25,7 +27,7 @@ class Delegating:
 
     def endowment(self, *, adopt: bool) -> tuple[Scope | None, Budget | None]:
         """Draw the scope and the budget to ask for; who adopts mostly takes what there is."""
-        if self._random.random() < (0.9 if adopt else 0.25):
+        if self._random.random() < (0.9 if adopt else 0.1):
             return None, None
         unlimited = self._random.random() < 0.4
         scope = Scope(unlimited=True) if unlimited else Scope(tools=_TOOLS[:2], namespaces=("data",))
@@ -37,7 +39,9 @@ class Delegating:
 
     def uses(self, lease_id: str) -> bool:
         """Spend from a held lease or derive from it, or leave it to others and say so."""
-        match self._random.choices(("spend", "derive", "late", "else"), (35, 25, 8, 32))[0]:
+        if self._account(lease_id) is None and self._random.random() < 0.9:
+            return False
+        match self._random.choices(("spend", "derive", "late", "else"), (30, 30, 8, 32))[0]:
             case "spend":
                 self._spend(lease_id, self._client.holder)
             case "derive":
@@ -81,9 +85,9 @@ class Delegating:
             parent_id=parent_id,
             holder=holder,
             lease_id=self._stage.new_name("lease"),
-            resource=random.choice(self._stage.plan.resources),
+            resource=random.choice(self._stage.plan.resources if random.random() < 0.4 else _TASKS),
             child_holder=peer.holder,
-            ttl_ns=random.choice((None, None, ttl_ns // 4, ttl_ns // 2, 3 * ttl_ns)),
+            ttl_ns=random.choice((None, None, None, ttl_ns // 4, ttl_ns // 2, 3 * ttl_ns)),
             scope=self._draw_part_of_scope(parent_id),
             budget=self._draw_part_of_budget(parent_id),
             mode=random.choice((Mode.SHARED, Mode.EXCLUSIVE)),
@@ -100,9 +104,8 @@ class Delegating:
             return Scope()
         if account.scope.unlimited:
             return Scope(unlimited=True) if random.random() < 0.5 else Scope(tools=_TOOLS)
-        return Scope(
-            tools=account.scope.tools[:1], namespaces=("data/raw",) if account.scope.namespaces else ()
-        )
+        namespaces = ("data/raw",) if account.scope.namespaces else ()
+        return Scope(tools=account.scope.tools[:1], namespaces=namespaces)
 
     def _draw_part_of_budget(self, parent_id: str) -> Budget:
         """Draw what fits, mostly: a limit for everything that the parent has limited."""
@@ -111,7 +114,7 @@ class Delegating:
             return self._draw_budget(_MOST, 0.8)
         rest = self._client.witness.truth.accounts.rest(account)
         limited = {part: left for part, left in rest.items() if left is not None}
-        return Budget(**{part: random.randint(1, max(1, left)) for part, left in limited.items()})
+        return Budget(**{part: random.randint(1, max(1, left // 2)) for part, left in limited.items()})
 
     def _hand_on(self, command: Derive, peer: SimulatedClient, outcome: Outcome, sent_ns: int) -> None:
         client = self._client
@@ -121,10 +124,8 @@ class Delegating:
             if peer is client:
                 client.take(outcome, sent_ns, renewing=self._random.random() < 0.6)
             else:
-                lease_id = outcome.lease.lease_id
-                peer.later(
-                    self._stage.up_to(self._stage.plan.ttl_ns // 4), lambda: _take_over(peer, lease_id)
-                )
+                lease_id, delay_ns = outcome.lease.lease_id, self._stage.up_to(self._stage.plan.ttl_ns // 4)
+                peer.later(delay_ns, lambda: _take_over(peer, lease_id))
         elif isinstance(outcome, Exception) and peer is client and self._random.random() < 0.5:
             client.release((command.lease_id,), ReleaseReason.ABORTED)
 

@@ -36,7 +36,8 @@ class LineJudge:
         account = self._accounts.all.get(spent.lease.lease_id)
         if position is None or account is None:
             self._stage.violate("{} was spent, and is not in the ledger", command)
-        assert position is not None and account is not None
+        assert position is not None
+        assert account is not None
         if spent.repeated:
             self._stage.tally.note("spending repeated")
         elif position <= self._position:

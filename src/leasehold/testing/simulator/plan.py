@@ -48,6 +48,8 @@ _DISASTERS = (
     "two incarnations at once",
 )
 
+_FOR_CHILDREN = ("desk", "shelf")
+
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of one world."""
@@ -89,8 +91,7 @@ def draw_plan(seed: int, random: Random) -> Plan:
         engines=random.randint(1, 3),
         clients=random.randint(2, 5),
         tenants=random.choice((("default",), ("default",), ("default", "other"))),
-        resources=("door", "gate", "wall")[: random.randint(1, 3)]
-        + (("desk", "shelf") if delegating else ()),
+        resources=("door", "gate", "wall")[: random.randint(1, 3)] + _FOR_CHILDREN[: 2 * delegating],
         quotas=quotas,
         fast=random.random() < 0.3,
         ttl_ns=ttl_ns,
