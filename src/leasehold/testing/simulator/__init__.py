@@ -11,8 +11,10 @@ What is checked, all the time:
 - the ledger replays to the tables, and no invariant is broken (`witness`)
 - tokens rise above every token that was ever committed, through reboots, lost history, restores and copies
 - time does to each lease what a second, independent telling of the law says it does (`truth`)
+- budgets add up in every part, and no child outlives, out-scopes, outspends or survives its parent, as a
+  second, independent account of them says (`accounts`, `line_judge`)
 - every answer was right at the moment it was given, and a request is granted once (`judge`)
-- no two holders trust conflicting leases at the same true time (`beliefs`), but for the three cases named
+- no two holders trust conflicting leases at the same true time (`beliefs`), but for the four cases named
   there in which nobody could have told them; then tokens still order what they do
 - whatever anybody was told is in the ledger, unless a restore, a copy or a power cut of a `fast` store took
   the end of it

@@ -4,10 +4,10 @@ The promise that everything else serves: no two holders trust conflicting leases
 trusts a lease inside its trust window and as long as it has not heard of its end, however long it pauses,
 however its clock drifts, whatever happens to its messages.
 
-Three things are done over a holder's head, and nobody can tell it in time: an operator revokes its lease;
-another incarnation under its name adopts it; the store forgets the lease, because a backup or a copy was
-put in its place. Then two may trust at once, and what is left is the promise of the tokens: the newer grant
-has the higher one, and a resource that has seen it refuses the older.
+Four things are done over a holder's head, and nobody can tell it in time: an operator revokes its lease;
+another incarnation under its name adopts it; a lease that it was derived from ends; the store forgets the
+lease, because a backup or a copy was put in its place. Then two may trust at once, and what is left is the
+promise of the tokens: the newer grant has the higher one, and a resource that has seen it refuses the older.
 """
 
 from typing import TYPE_CHECKING

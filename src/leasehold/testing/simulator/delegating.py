@@ -11,8 +11,8 @@ from leasehold.testing.simulator.client import SimulatedClient
 
 _TOOLS = ("read", "run", "write")
 _NAMESPACES = ("data", "data/raw", "logs")
-_TASKS = tuple(f"task-{number}" for number in range(4))
-"""Resources for children, beside those that everybody wants."""
+_FOR_CHILDREN = ("desk", "shelf", "drawer", "lamp", "chair")
+"""What children are derived for, mostly: some of it others want, too."""
 _MOST = {"episodes": 12, "tool_calls": 40, "tokens": 1_000, "duration_ms": 60_000}
 
 
@@ -85,7 +85,7 @@ class Delegating:
             parent_id=parent_id,
             holder=holder,
             lease_id=self._stage.new_name("lease"),
-            resource=random.choice(self._stage.plan.resources if random.random() < 0.4 else _TASKS),
+            resource=random.choice(self._stage.plan.resources if random.random() < 0.2 else _FOR_CHILDREN),
             child_holder=peer.holder,
             ttl_ns=random.choice((None, None, None, ttl_ns // 4, ttl_ns // 2, 3 * ttl_ns)),
             scope=self._draw_part_of_scope(parent_id),

@@ -141,6 +141,8 @@ class Disasters:
             return False
         self._replace(self._stage.random.choice(young))
         self._disk.rename()
+        if self._stage.random.random() < 0.25:
+            self._go_back()  # What is noticed first must not hide the other.
         return True
 
     def _swap_and_reboot(self) -> bool:
