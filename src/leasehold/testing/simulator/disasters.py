@@ -142,7 +142,8 @@ class Disasters:
         self._replace(self._stage.random.choice(young))
         self._disk.rename()
         if self._stage.random.random() < 0.25:
-            self._go_back()  # What is noticed first must not hide the other.
+            # Further than the copy is old; and what is noticed first must not hide the other.
+            self._clock.go_back(self._stage.plan.horizon_ns)
         return True
 
     def _swap_and_reboot(self) -> bool:
