@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,10 @@ from leasehold.stores.locate import ENVIRONMENT
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
+
+# A shell that runs tests in the background has SIGINT ignored, and what is ignored is inherited: the processes
+# that tests start would never hear the Ctrl-C that they are tested with.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: on a busy machine a single example may take long without anything being wrong.
 settings.register_profile("leasehold", deadline=None, print_blob=True)
