@@ -13,8 +13,8 @@ from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 
-# A shell that runs tests in the background has SIGINT ignored, and what is ignored is inherited: the processes
-# that tests start would never hear the Ctrl-C that they are tested with.
+# A shell that runs tests in the background has SIGINT ignored, and what is ignored is inherited: the
+# processes that tests start would never hear the Ctrl-C that they are tested with.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: on a busy machine a single example may take long without anything being wrong.
