@@ -26,7 +26,9 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     """What an audit found. No problems is good news."""
 
     entries: int
-    """How many entries are right, from the first on."""
+    """Up to which entry all are right, from the first on, or from a checkpoint that stands for it."""
+    pruned: int
+    """The last entry that was pruned; 0 if none was."""
     leases: int
     head: Head
     """The last entry that is right."""
@@ -69,6 +71,7 @@ def audit(
         problems += invariants(walk.state)
         return Audit(
             entries=walk.head.position,
+            pruned=walk.began.position if walk.began is not None else 0,
             leases=len(walk.state.leases),
             head=walk.head,
             sealed=walk.sealed,

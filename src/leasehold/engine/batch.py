@@ -12,7 +12,7 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction, WouldBlock
+from leasehold.engine.port import Batch, Conflict, Head, Pruned, Store, Transaction, WouldBlock
 from leasehold.engine.sealing import NoKeyAtHand, Sealer, seal
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
@@ -176,7 +176,9 @@ def open_epoch(store: Store, *, to_write: bool = False) -> None:
         record(transaction, [] if observed is None else [observed], store.sealer)
 
 
-def record(transaction: Transaction, events: Sequence[OwnEvent], sealer: Sealer) -> None:
+def record(
+    transaction: Transaction, events: Sequence[OwnEvent], sealer: Sealer, *, pruned: Pruned | None = None
+) -> None:
     """Commit events of the registrar's own, alone in their transaction; enrol a key if none is at hand."""
     keys = {key.public_key: key for key in transaction.signing_keys()}
     try:
@@ -204,6 +206,7 @@ def record(transaction: Transaction, events: Sequence[OwnEvent], sealer: Sealer)
         authority=authority,
         ended_eras=ended_eras,
         keys=list(changed.values()),
+        pruned=pruned,
     )
     transaction.commit(batch)
 

@@ -41,6 +41,25 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hash: bytes = GENESIS_HASH
 
 
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The state that stands for entries which are gone; nothing of it is believed yet."""
+
+    position: int
+    """Which entry vouches for it."""
+    state: bytes
+
+
+class Pruned(msgspec.Struct, frozen=True, kw_only=True):
+    """What a commit takes away, beside the checkpoint that it adds."""
+
+    through: int
+    """Entries up to here."""
+    forgotten: Sequence[str]
+    """Leases by id."""
+    checkpoint: Checkpoint
+    """Replaces the one before."""
+
+
 class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What one transaction commits: events, and the records as they are after them."""
 
@@ -55,6 +74,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """False spares a store the writing of the authority's epoch, era and clock: they are what they were."""
     keys: Sequence[Key] = ()
     """Keys that were enrolled or retired."""
+    pruned: Pruned | None = None
 
 
 class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,6 +150,15 @@ class Snapshot(Protocol):
 
     def rows(self, after: int, limit: int) -> Sequence[LedgerRow]:
         """Return the ledger as it is kept, behind a position."""
+        ...
+
+    @property
+    def pruned(self) -> int:
+        """Return the position of the last entry that is gone; 0 if the ledger has its first."""
+        ...
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return what stands for entries that are gone."""
         ...
 
     def filing(self, event: Event) -> tuple[object, ...]:

@@ -6,16 +6,27 @@ began. The walk stops at the first entry that is not, and says which and why.
 
 Not found by a walk alone: a ledger that was cut off at its end, or made anew from its first entry on with
 keys of somebody's own. A head, or the name of the first key, kept elsewhere finds those.
+
+Of entries that were pruned nothing is left to check: the walk starts from what a checkpoint says of them.
 """
 
 from collections.abc import Callable, Iterable
 from typing import get_args
 
+from leasehold.engine.beginning import find_beginning
 from leasehold.engine.port import Head, LedgerRow, Snapshot
 from leasehold.engine.sealing import is_sealed, sealed_by
 from leasehold.engine.signing import is_signed, key_id_of
 from leasehold.kernel.chain import BrokenChain, link
-from leasehold.kernel.events import DecodeError, Event, KeyEnrolled, KeyVouched, OwnEvent, decode_event
+from leasehold.kernel.events import (
+    DecodeError,
+    Event,
+    KeyEnrolled,
+    KeyVouched,
+    OwnEvent,
+    StoreCheckpointed,
+    decode_event,
+)
 from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.keys import voucher_message
 from leasehold.kernel.replay import State
@@ -46,12 +57,41 @@ class Walk:
         self._key_changes = 0
         self._counters: list[int | None] = []
         """What the rows of the present commit say of how many tokens were given out."""
+        self.began: Head | None = None
+        """The last entry that was pruned; position 0 if none was, and None before the walk has begun."""
+        self._vouching = 0
+        """Which entry vouches for the state that the walk began with, if any does."""
+        self._newest_checkpoint = 0
 
-    def go(self, snapshot: Snapshot, progress: Progress | None = None) -> None:
-        """Walk to the end of the ledger; raise BrokenChain at the first entry that is not right."""
+    def begin(self, snapshot: Snapshot) -> None:
+        """Start with the ledger's first entry, or with what stands for those that were pruned."""
+        beginning = find_beginning(snapshot)
+        self.head = self.began = beginning.head
+        self.state, self._vouching = beginning.state, beginning.checkpoint
+        self.enrolled_at = dict.fromkeys(self.state.keys, self.head.position)
+        self.sealed = self.head.position
+        self._note_sealers()
+        expected = self._expected
+        if expected is None or expected.position > self.head.position:
+            return
+        if expected.position < self.head.position:
+            raise BrokenChain(
+                expected.position,
+                f"was pruned with all up to {self.head.position}, so the head that was kept can no longer be "
+                "compared with anything; keep a newer one",
+            )
+        if expected.hash != self.head.hash:
+            raise BrokenChain(expected.position, "is another than the head that was kept says")
+
+    def go(self, snapshot: Snapshot, progress: Progress | None = None, *, until: int | None = None) -> None:
+        """Walk to the end of the ledger, or to a place on the way; raise BrokenChain at what is not right."""
+        if self.began is None:
+            self.begin(snapshot)
         total = snapshot.head.position
         limit = _PAGE
-        while True:
+        while until is None or self.head.position < until:
+            if until is not None:
+                limit = min(limit, until - self.head.position)
             try:
                 page = snapshot.rows(self.head.position, limit)
             except ValueError as error:  # bytes in a column that are no text
@@ -64,6 +104,15 @@ class Walk:
             self._check_page(page, snapshot.filing)
             if progress is not None and len(page) == _PAGE:
                 progress(self.head.position, total)
+        if until is None:
+            self._check_end()
+
+    def _check_end(self) -> None:
+        if self._newest_checkpoint != self._vouching:
+            raise BrokenChain(
+                self._newest_checkpoint or self._vouching,
+                "is a checkpoint whose state is not the one that is kept",
+            )
         if self._expected is not None and self._expected.position > self.head.position:
             raise BrokenChain(self.head.position + 1, "is missing: the head that was kept lies behind it")
         if self._sealers and self.sealed < self.head.position:
@@ -107,6 +156,8 @@ class Walk:
             and not is_signed(event.vouched_by, voucher_message(event.public_key), event.voucher)
         ):
             raise BrokenChain(place, "the signature that vouches for its key is not right")
+        if isinstance(event, StoreCheckpointed):
+            self._newest_checkpoint = place
 
     def _check_seal(self, place: int, entry_hash: bytes, seal: bytes) -> None:
         key_id = sealed_by(seal)
@@ -122,6 +173,10 @@ class Walk:
         if not self._sealers:
             self.unsealed_before = first - 1
         self.sealed = place
+        self._note_sealers()
+
+    def _note_sealers(self) -> None:
+        """Note which keys may seal the next commit, if that has changed."""
         authority = self.state.authority
         if authority is not None and authority.key_changes != self._key_changes:
             self._key_changes = authority.key_changes

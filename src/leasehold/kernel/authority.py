@@ -27,6 +27,7 @@ from leasehold.kernel.events import (
     LeaseModeChanged,
     LeaseQueued,
     LeaseUpgradeQueued,
+    StoreCheckpointed,
     StoreEvent,
     StoreOpened,
 )
@@ -195,7 +196,7 @@ def _opened(event: StoreOpened | EpochRaised, *, first_tick: int, key_changes: i
     )
 
 
-def go_on(authority: Authority, event: LeaseEvent | KeyEvent) -> Authority:
+def go_on(authority: Authority, event: LeaseEvent | KeyEvent | StoreCheckpointed) -> Authority:
     """Return the registrar's record after something that opens no epoch."""
     _check_time(authority, event)
     counter = authority.counter
@@ -232,7 +233,7 @@ def _counted(authority: Authority, event: LeaseQueued | LeaseUpgradeQueued | Lea
     return max(authority.counter, counter)
 
 
-def _check_time(authority: Authority, event: EpochRaised | LeaseEvent | KeyEvent) -> None:
+def _check_time(authority: Authority, event: EpochRaised | LeaseEvent | KeyEvent | StoreCheckpointed) -> None:
     tick = event.tick
     if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
         raise IllegalTransition(f"{event.type} at a time before what had happened already")

@@ -233,6 +233,21 @@ class EpochRaised(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     reason: str
 
 
+class StoreCheckpointed(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.checkpointed"):
+    """The first entries of the ledger were removed; a state that is kept beside it stands for them."""
+
+    covers: int
+    """The position of the last entry that was removed."""
+    covers_hash: bytes
+    """The hash of that entry, which the first one that is left goes on from."""
+    state_digest: bytes
+    """Of the state after that entry, as it is kept."""
+    ended_before_ns: int
+    """Leases whose own end was before this wall time left the tables, with few exceptions (`forgotten`)."""
+    token_below: Token
+    """Only leases with a lower token were: those that the removed entries had granted."""
+
+
 class _KeyEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
     public_key: bytes
     reason: str = ""
@@ -279,7 +294,7 @@ EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked
 """Events after which a lease is over. `orphaned`: more children were left standing than fitted in."""
 StoreEvent = StoreOpened | EpochRaised
 KeyEvent = KeyEnrolled | KeyVouched | KeyRetired
-OwnEvent = StoreEvent | KeyEvent
+OwnEvent = StoreEvent | StoreCheckpointed | KeyEvent
 """What happens to the registrar itself, and to no lease."""
 Event = LeaseEvent | OwnEvent
 

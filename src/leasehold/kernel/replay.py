@@ -5,8 +5,9 @@ from collections.abc import Iterable
 import msgspec
 
 from leasehold.kernel.authority import Authority, Era, evolve_authority
-from leasehold.kernel.events import Event, OwnEvent
-from leasehold.kernel.evolve import evolve
+from leasehold.kernel.events import Event, OwnEvent, StoreCheckpointed
+from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.forgetting import forgotten
 from leasehold.kernel.keys import Key, evolve_keys
 from leasehold.kernel.lease import Lease
 
@@ -35,6 +36,15 @@ class State(msgspec.Struct, kw_only=True):
         key = evolve_keys(self.keys, event)
         if key is not None:
             self.keys[key.public_key] = key
+        if isinstance(event, StoreCheckpointed):
+            self._forget(event)
+
+    def _forget(self, checkpoint: StoreCheckpointed) -> None:
+        """Let go of the leases that a checkpoint leaves behind."""
+        if self.authority is None or checkpoint.token_below > self.authority.next_token():
+            raise IllegalTransition("a checkpoint lets go of leases that it does not cover")
+        for lease_id in forgotten(self.leases, checkpoint):
+            del self.leases[lease_id]
 
 
 def replay(events: Iterable[Event]) -> State:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from leasehold.engine.bells import LocalBells
 from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.port import Batch, EntryQuery, Head, LeaseQuery, LedgerRow
+from leasehold.engine.port import Batch, Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow, Pruned
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
@@ -96,9 +96,9 @@ class MemoryStore:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
         self._ensure_open()
         with self._moment:
-            self._grown.wait_for(lambda: self._closed or len(self._tables.entries) > position, timeout)
+            self._grown.wait_for(lambda: self._closed or self._tables.position > position, timeout)
             self._ensure_open()
-            return len(self._tables.entries) > position
+            return self._tables.position > position
 
     def blocker(self) -> int | None:
         """Return None: only threads of this process can be in the way."""
@@ -135,8 +135,23 @@ class MemoryTables(Unended):
         self.revision = object()
         """Another one after each change."""
         self.keys: dict[bytes, Key] = {}
+        self.checkpoint: Checkpoint | None = None
         self.readers = 0
         """How many snapshots look at these tables, which must not change meanwhile."""
+
+    @property
+    def pruned(self) -> int:
+        """Return the position of the last entry that is gone. Some entry is always left."""
+        return self.entries[0].position - 1 if self.entries else 0
+
+    @property
+    def position(self) -> int:
+        """Return where the ledger ends."""
+        return self.entries[-1].position if self.entries else 0
+
+    def behind(self, position: int) -> int:
+        """Return where in the list the entries behind a position begin."""
+        return max(0, position - self.pruned)
 
     def copy(self) -> "MemoryTables":
         """Return tables with the same content, to be changed instead of these."""
@@ -149,6 +164,7 @@ class MemoryTables(Unended):
         twin.waiting = {key: dict(here) for key, here in self.waiting.items()}
         twin.requests = dict(self.requests)
         twin.keys = dict(self.keys)
+        twin.checkpoint = self.checkpoint
         return twin
 
     def take_in(self, batch: Batch) -> None:
@@ -162,7 +178,7 @@ class MemoryTables(Unended):
 
     def _take_in(self, batch: Batch) -> None:
         """Take a batch in that is possible; doing so twice gives the same."""
-        self.entries[batch.entries[0].position - 1 :] = batch.entries
+        self.entries[self.behind(batch.entries[0].position - 1) :] = batch.entries
         for lease in (*batch.changed, *batch.created):
             self._put(lease)
         for era in batch.ended_eras:
@@ -170,8 +186,18 @@ class MemoryTables(Unended):
         for key in batch.keys:
             self.keys[key.public_key] = key
         self._remember(batch.entries)
+        if batch.pruned is not None:
+            self._prune(batch.pruned)
         self.authority = batch.authority
         self.revision = object()
+
+    def _prune(self, pruned: Pruned) -> None:
+        for lease_id in pruned.forgotten:
+            self.leases.pop(lease_id, None)
+        self.checkpoint = pruned.checkpoint
+        self.entries = self.entries[self.behind(pruned.through) :]
+        self.requests = {}
+        self._remember(self.entries)
 
     def rebuild(self, state: State) -> None:
         """Take the records from a state, and the rest of the tables from the records and the ledger."""
@@ -291,7 +317,7 @@ class MemorySnapshot:
     def entries(self, query: EntryQuery) -> list[Entry]:
         """Return the ledger entries that a query asks for."""
         found: list[Entry] = []
-        for entry in self._tables.entries[query.after :]:
+        for entry in islice(self._tables.entries, self._tables.behind(query.after), None):
             if len(found) == query.limit:
                 break
             if entry_matches(entry, query):
@@ -300,8 +326,18 @@ class MemorySnapshot:
 
     def rows(self, after: int, limit: int) -> list[LedgerRow]:
         """Return the ledger as it is kept, behind a position."""
-        found = self._tables.entries[after : after + limit]
+        start = self._tables.behind(after)
+        found = self._tables.entries[start : start + limit]
         return [(one.position, one.body, one.hash, one.seal, None, one.event) for one in found]
+
+    @property
+    def pruned(self) -> int:
+        """Return the position of the last entry that is gone."""
+        return self._tables.pruned
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return what stands for entries that are gone."""
+        return self._tables.checkpoint
 
     def filing(self, event: Event) -> tuple[object, ...]:
         """Return what an event is found by: itself."""

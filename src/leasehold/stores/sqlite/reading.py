@@ -10,7 +10,7 @@ from functools import cached_property
 import apsw
 import msgspec
 
-from leasehold.engine.port import EntryQuery, Head, LeaseQuery, LedgerRow
+from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
 from leasehold.kernel.authority import Authority, ClockReading
 from leasehold.kernel.chain import Entry, entry_of
 from leasehold.kernel.events import Event, decode_event
@@ -192,6 +192,17 @@ class SqliteSnapshot:
     def rows(self, after: int, limit: int) -> list[LedgerRow]:
         """Return the ledger as it is kept, behind a position."""
         return self._connection.execute(_ROWS, (after, limit)).fetchall()
+
+    @property
+    def pruned(self) -> int:
+        """Return the position of the last entry that is gone."""
+        first = self._execute("SELECT min(position) FROM events").get
+        return 0 if first is None else int(first) - 1
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return what stands for entries that are gone: the newest, should there be several."""
+        row = self._execute("SELECT position, state FROM checkpoints ORDER BY position DESC").fetchone()
+        return None if row is None else Checkpoint(position=row[0], state=row[1])
 
     def filing(self, event: Event) -> tuple[object, ...]:
         """Return what an event is found by."""

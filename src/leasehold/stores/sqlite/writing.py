@@ -1,6 +1,8 @@
 """How a batch becomes rows: all of them, or none."""
 
-from leasehold.engine.port import Batch
+import msgspec
+
+from leasehold.engine.port import Batch, Pruned
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
@@ -84,7 +86,20 @@ class SqliteTransaction(SqliteSnapshot):
             self._write(_SET_KEY, [key_columns(key) for key in batch.keys])
         if batch.opens_epoch:
             self._execute(_SET_AUTHORITY, authority_columns(batch.authority))
+        if batch.pruned is not None:
+            self._prune(batch.pruned)
         self._execute("COMMIT")
+
+    def _prune(self, pruned: Pruned) -> None:
+        names = msgspec.json.encode(pruned.forgotten).decode()
+        for table in ("leases", "heartbeats"):
+            self._execute(f"DELETE FROM {table} WHERE lease_id IN (SELECT value FROM json_each(?))", (names,))
+        self._execute("DELETE FROM events WHERE position <= ?", (pruned.through,))
+        self._execute("DELETE FROM checkpoints")
+        self._execute(
+            "INSERT INTO checkpoints (position, state) VALUES (?, ?)",
+            (pruned.checkpoint.position, pruned.checkpoint.state),
+        )
 
     def _write_leases(self, batch: Batch) -> None:
         ends: list[Row] = []
