@@ -286,6 +286,15 @@ class LedgerBroken(StoreError):
     """The first entry that is not right."""
 
 
+class HistoryPruned(LeaseholdError):
+    """Entries that were asked for are gone, so they cannot be followed without a gap."""
+
+    code = "HISTORY_PRUNED"
+    http_status = 410
+    position: int | None = None
+    """The last entry that is gone: go on behind it, if the gap does not matter."""
+
+
 _BY_CODE: dict[RefusalCode, type[LeaseholdError]] = {
     RefusalCode.HELD: Held,
     RefusalCode.ALREADY_HELD: AlreadyHeld,

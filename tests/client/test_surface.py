@@ -35,6 +35,7 @@ def test_the_public_names_are_these() -> None:
         "Held",
         "HeldLease",
         "HeldLeases",
+        "HistoryPruned",
         "InvalidInput",
         "Lease",
         "LeaseExists",
@@ -119,6 +120,7 @@ ERRORS = [
     ("StoreRejected", "StoreError", "STORE_REJECTED", 503, 1),
     ("StoreUnusable", "StoreError", "STORE_UNUSABLE", 503, 1),
     ("LedgerBroken", "StoreError", "LEDGER_BROKEN", 503, 1),
+    ("HistoryPruned", "LeaseholdError", "HISTORY_PRUNED", 410, 1),
 ]
 
 

@@ -78,6 +78,19 @@ def test_a_closed_store_in_memory_refuses_to_be_used() -> None:
     assert isinstance(acquire(store, "lease-1", resource="door"), ClientClosed)
 
 
+def test_a_snapshot_that_somebody_still_refers_to_does_not_hold_later_ones_back(tmp_path: Path) -> None:
+    """It left a statement half-read, so every later look through the same connection saw its moment."""
+    store = SqliteStore(tmp_path / "leases.db", clock=FakeClock())
+    acquire(store, "lease-1", resource="door")
+    with store.snapshot() as first:
+        assert first.head.position == 2
+    acquire(store, "lease-2", resource="gate")
+    with store.snapshot() as second:
+        assert second.head.position == 3
+    assert first is not second
+    store.close()
+
+
 def claim(lease_id: str, resource: str) -> Acquire:
     return Acquire(
         request_id=f"claim {lease_id}", lease_id=lease_id, resource=resource, holder="ann", ttl_ns=60 * SECOND

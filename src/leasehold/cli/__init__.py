@@ -8,6 +8,7 @@
 - ``looking``     ls, show
 - ``events``      history, watch
 - ``running``     run: a lease around another command
+- ``pruning``     prune
 - ``upkeep``      backup, restore
 - ``doctor``      what could be wrong with a store, and what to do about it
 - ``demo``        watch processes compete, die and take over

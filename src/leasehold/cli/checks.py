@@ -203,6 +203,5 @@ def _ledger(store: SqliteStore, progress: Callable[[int, int], None]) -> str:
             "; ".join(found.problems),
             f"keep a copy of {store.path} to examine, and put a backup in place with `leasehold restore`",
         )
-    return (
-        f"{found.entries:,} entries, {counted(found.leases, 'lease')}: the chain is whole, the tables agree"
-    )
+    entries, leases = f"{found.entries - found.pruned:,} entries", counted(found.leases, "lease")
+    return f"{entries}, {leases}: the chain is whole, the tables agree"

@@ -115,6 +115,7 @@ def _audit_shape(found: "Audit") -> dict[str, Any]:
     return {
         "ok": not found.problems,
         "entries": found.entries,
+        "pruned": found.pruned,
         "leases": found.leases,
         "head": _spelled(found.head),
         "sealed": found.sealed,
@@ -130,12 +131,14 @@ def _tell(out: Output, found: "Audit") -> None:
         out.line(f"{out.colour('PROBLEM', 'red')}  {problem}")
     if found.unsealed_before:
         out.line(f"entries up to {found.unsealed_before} are from before this ledger was sealed")
+    if found.pruned:
+        out.line(f"entries up to {found.pruned:,} were pruned; a checkpoint stands for them")
     if found.problems:
         out.line("something is not right")
         return
     keys = counted(len(found.keys), "key")
     out.line(
-        f"all is right: {found.entries:,} entries, sealed with {keys}, and "
+        f"all is right: {found.entries - found.pruned:,} entries, sealed with {keys}, and "
         f"{counted(found.leases, 'lease')} as the tables say"
     )
     out.line(f"head {_spelled(found.head)}")

@@ -122,6 +122,7 @@ def all_commands() -> Commands:
         events,
         ledger,
         looking,
+        pruning,
         queues,
         running,
         top,
@@ -130,7 +131,7 @@ def all_commands() -> Commands:
 
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
-    for group in (*holding, certificates, running, ledger, upkeep, doctor, demo):
+    for group in (*holding, certificates, running, ledger, pruning, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 

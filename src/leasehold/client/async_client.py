@@ -28,6 +28,7 @@ from leasehold.client.inputs import (
     whole_number,
 )
 from leasehold.client.waits import Claim, patience_ns
+from leasehold.engine.pruning import Pruning
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Swept
@@ -39,6 +40,8 @@ from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.kernel.ticket import PRIORITY_USUAL
+
+DEFAULT_KEEP = 30 * 86_400.0
 
 
 class AsyncClient(AsyncDelegating, AsyncChanging):
@@ -379,6 +382,16 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             if swept < most:
                 break  # That was all, or the rest is of a time that nobody knows.
         return count
+
+    async def prune(self, *, keep: float = DEFAULT_KEEP, dry_run: bool = False) -> Pruning:
+        """Remove history that is older than `keep` seconds; with `dry_run`, only say what would be removed.
+
+        A checkpoint stands for it, so `verify` goes on from there. Leases that ended before leave the
+        tables, nothing that stands does. It concerns all tenants. Raises `LedgerBroken`, and removes
+        nothing, if anything is wrong with the ledger.
+        """
+        actor, keep_ns = self._name_or_own("actor", None), at_least_zero_ns("keep", keep)
+        return await self._calls.read(self._registrar.prune, actor, keep_ns, dry_run=dry_run)
 
 
 def _holder_to_be(command: Acquire | Derive) -> str:

@@ -75,7 +75,10 @@ class Reading:
         after: int = 0,
         limit: int = 1_000,
     ) -> list[Entry]:
-        """Return what the ledger says, oldest first; continue with the last position as `after`."""
+        """Return what the ledger says, oldest first; continue with the last position as `after`.
+
+        It begins with the first entry that was not pruned.
+        """
         query = entry_query(
             self._tenant,
             lease_id=lease_id,
@@ -124,13 +127,14 @@ class Reading:
     ) -> Iterator[Entry]:
         """Yield ledger entries as they are committed, for ever: no gap, no repeat, in order.
 
-        `after` is the position of the last entry already seen; None starts with what comes from now on.
+        `after` is the position of the last entry already seen; None starts with what comes from now on, and 0
+        with the first entry that was not pruned. Raises `HistoryPruned` if what comes behind `after` is gone.
         """
         position = self._calls.read(self._registrar.position) if after is None else after
         while True:
             seen = self._calls.read(self._registrar.position)
             query = entry_query(self._tenant, resource=resource, holder=holder, after=position)
-            entries = self._calls.read(self._registrar.entries, query)
+            entries = self._calls.read(self._registrar.follow, query)
             for entry in entries:
                 yield entry
                 position = entry.position

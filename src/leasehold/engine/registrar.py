@@ -15,9 +15,10 @@ from leasehold.engine.batch import Outcome, open_epoch
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import EntryQuery, Head, LeaseQuery, Snapshot, Store
+from leasehold.engine.pruning import Pruning, prune
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
-from leasehold.errors import InvalidInput, StoreBusy, error_of
+from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import now_of
 from leasehold.kernel.chain import Entry
@@ -116,6 +117,21 @@ class Registrar:
         with self.store.snapshot() as snapshot:
             return snapshot.entries(query)
 
+    def follow(self, query: EntryQuery) -> list[Entry]:
+        """Return one page of the ledger; raise HistoryPruned if entries right behind `query.after` are gone.
+
+        0 asks for whatever there is.
+        """
+        with self.store.snapshot() as snapshot:
+            gone = snapshot.pruned
+            if 0 < query.after < gone:
+                raise HistoryPruned(
+                    f"entries up to {gone} were pruned, and you have seen {query.after}; look at what "
+                    f"stands now, and go on behind {gone}",
+                    position=gone,
+                )
+            return snapshot.entries(query)
+
     def position(self) -> int:
         """Return the position of the ledger's last entry."""
         with self.store.snapshot() as snapshot:
@@ -138,6 +154,10 @@ class Registrar:
     def verify(self, head: Head | None, first_key: str | None, trusted: tuple[str, ...]) -> Audit:
         """Check the whole ledger against itself, a head kept elsewhere, and the tables."""
         return audit(self.store, expected=head, first_key=first_key, trusted=trusted)
+
+    def prune(self, actor: str, keep_ns: int, *, dry_run: bool) -> Pruning:
+        """Remove old history, or say what would be removed."""
+        return prune(self.store, actor=actor, keep_ns=keep_ns, dry_run=dry_run)
 
     def signing_key(self) -> SigningKey:
         """Return the key that this process signs with; it is enrolled first if need be."""

@@ -98,7 +98,8 @@ class SqliteSnapshot:
 
     @cached_property
     def _registrar(self) -> tuple[Authority | None, Head]:
-        row = self._execute(_AUTHORITY).fetchone()
+        # To the end, here and below: a statement that is left half-read would hold on to this moment.
+        row = self._execute(_AUTHORITY).get
         return (None, Head()) if row is None else authority_of(row)
 
     def read(self, keys: Keys) -> Records:
@@ -119,7 +120,7 @@ class SqliteSnapshot:
         for tenant in keys.tenants:
             records.tenants[tenant] = execute(_COUNT_OF_TENANT, (tenant,)).get
         for number in keys.eras:
-            row = execute(_ERA, (number,)).fetchone()
+            row = execute(_ERA, (number,)).get
             if row is not None:
                 records.eras[number] = era_of(row)
         for parent in keys.children:
@@ -201,7 +202,7 @@ class SqliteSnapshot:
 
     def checkpoint(self) -> Checkpoint | None:
         """Return what stands for entries that are gone: the newest, should there be several."""
-        row = self._execute("SELECT position, state FROM checkpoints ORDER BY position DESC").fetchone()
+        row = self._execute("SELECT position, state FROM checkpoints ORDER BY position DESC LIMIT 1").get
         return None if row is None else Checkpoint(position=row[0], state=row[1])
 
     def filing(self, event: Event) -> tuple[object, ...]:

@@ -27,13 +27,14 @@ from leasehold.testing.conformance.keeping import Keeping
 from leasehold.testing.conformance.lines import Lines
 from leasehold.testing.conformance.listing import Listing
 from leasehold.testing.conformance.persisting import Persisting
+from leasehold.testing.conformance.pruning import Pruning
 from leasehold.testing.conformance.queues import Queues
 from leasehold.testing.conformance.sharing import Sharing
 
 __all__ = ["PersistentStoreConformance", "StoreConformance"]
 
 
-class StoreConformance(Committing, Keeping, Indexes, Lines, Queues, Listing, History, Sharing):
+class StoreConformance(Committing, Keeping, Indexes, Lines, Queues, Listing, History, Pruning, Sharing):
     """Everything that the port promises of any store."""
 
 

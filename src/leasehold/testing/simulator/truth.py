@@ -28,6 +28,7 @@ from leasehold.kernel.events import (
     LeaseSpent,
     LeaseUpgradeLeft,
     LeaseUpgradeQueued,
+    StoreCheckpointed,
     StoreOpened,
 )
 from leasehold.kernel.lease import Mode
@@ -154,7 +155,7 @@ class Truth:
                 return self._end(event, position)
             case LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
                 return None  # The accounts are told of it.
-            case KeyEnrolled() | KeyVouched() | KeyRetired():
+            case KeyEnrolled() | KeyVouched() | KeyRetired() | StoreCheckpointed():
                 return None  # Nobody's lease changes by it.
             case _:
                 return self._wait(event, position)

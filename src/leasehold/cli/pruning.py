@@ -1,0 +1,74 @@
+"""prune: remove old history, such that what is left can still be proved."""
+
+from argparse import Namespace
+
+from leasehold.cli.connecting import opened, user_at_host
+from leasehold.cli.durations import parse_duration
+from leasehold.cli.output import Output, counted
+from leasehold.cli.parser import Commands
+from leasehold.cli.progress import Progress
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the commands of this module."""
+    parser = commands.add(
+        "prune",
+        _prune,
+        "remove old history, such that the rest can still be proved",
+        details="""\
+Writes a checkpoint, which stands for all entries that are older than is to be kept, and removes those; leases
+that ended before leave the tables. Nothing that stands is removed, positions and tokens go on, and
+`leasehold verify` goes on from the checkpoint. Refused, and nothing is removed, if anything is wrong with the
+ledger. Take a backup first if you may want to look at old history again.
+
+examples:
+  leasehold prune --dry-run
+  leasehold prune --keep 90d
+
+exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wrong usage""",
+    )
+    parser.add_argument(
+        "--keep",
+        type=parse_duration,
+        default=30 * 86_400.0,
+        metavar="TIME",
+        help="how much history to keep: 30d, 36h (default: 30d, at least 1h)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+
+
+def _prune(arguments: Namespace) -> int:
+    from leasehold.client.inputs import at_least_zero_ns
+    from leasehold.engine.pruning import prune
+
+    out = Output(arguments)
+    progress = Progress("checking", out)
+    with opened(arguments) as store:
+        found = prune(
+            store,
+            actor=user_at_host(),
+            keep_ns=at_least_zero_ns("keep", arguments.keep),
+            dry_run=arguments.dry_run,
+            progress=progress,
+        )
+    progress.clear()
+    if out.as_json:
+        out.json(
+            {
+                "entries": found.entries,
+                "leases": found.leases,
+                "through": found.through,
+                "checkpoint": found.checkpoint,
+                "dry_run": arguments.dry_run,
+            }
+        )
+    elif not found.entries:
+        out.line("nothing to prune: all history is younger than that, or gone already")
+    else:
+        leases = counted(found.leases, "ended lease")
+        what = f"{found.entries:,} entries up to {found.through:,} and {leases}"
+        if arguments.dry_run:
+            out.line(f"would remove {what}")
+        else:
+            out.line(f"removed {what}; entry {found.checkpoint:,} stands for them")
+    return 0
