@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from leasehold import Client
+from leasehold.engine.clock import SystemClock
+from leasehold.engine.registrar import Registrar
+from leasehold.stores.sqlite import SqliteStore
+from tests.cli.shell import Shell
+
+FORTY_DAYS_NS = 40 * 24 * 3600 * 10**9
+
+
+class Long(SystemClock):
+    """This machine's clock as it would have been forty days ago, had it been up for so long."""
+
+    def tick_ns(self) -> int:
+        return super().tick_ns() - FORTY_DAYS_NS
+
+    def wall_ns(self) -> int:
+        return super().wall_ns() - FORTY_DAYS_NS
+
+
+def live_long_ago(path: Path) -> None:
+    """Leave two leases that ended forty days ago, in five entries."""
+    with Client(Registrar(SqliteStore(path, clock=Long())), holder="ann") as client:
+        for resource in ("door", "gate"):
+            client.acquire(resource).release()
+
+
+@pytest.fixture
+def old(shell: Shell) -> Shell:
+    live_long_ago(shell.store)
+    return shell
+
+
+def test_old_history_goes_and_the_rest_verifies(old: Shell) -> None:
+    head = old.run("head").out.strip()
+    old.run("acquire", "window")
+    assert "would remove 5 entries up to 5 and 2 ended leases" in old.run("prune", "--dry-run").out
+    assert old.json("verify")["pruned"] == 0
+    assert "removed 5 entries up to 5 and 2 ended leases; entry 7 stands for them" in old.run("prune").out
+    assert "nothing to prune" in old.run("prune").out
+    result = old.run("verify")
+    assert "entries up to 5 were pruned; a checkpoint stands for them" in result.out
+    assert "all is right: 2 entries" in result.out
+    assert old.json("verify")["pruned"] == 5
+    old.run("verify", "--head", head)
+    assert [entry["position"] for entry in old.run("history", "--json").json_lines] == [6]
+    assert old.run("doctor").code == 0
+    assert "rebuilt 1 lease" in old.run("rebuild").out
+    old.run("verify")
+
+
+def test_a_head_from_before_the_checkpoint_can_no_longer_be_compared(old: Shell) -> None:
+    old.run("prune")
+    assert "can no longer be compared" in old.run("verify", "--head", f"2:{'00' * 32}", code=1).out
+
+
+def test_what_was_pruned_is_told_as_json(old: Shell) -> None:
+    facts = {"entries": 5, "leases": 2, "through": 5}
+    assert old.json("prune", "--dry-run") == {**facts, "checkpoint": None, "dry_run": True}
+    assert old.json("prune") == {**facts, "checkpoint": 6, "dry_run": False}
+    assert old.run("watch", "--after", "3", "--json", code=1).error["code"] == "HISTORY_PRUNED"
+
+
+def test_more_is_kept_if_asked_and_less_than_an_hour_never(old: Shell) -> None:
+    assert "nothing to prune" in old.run("prune", "--keep", "50d").out
+    assert "an hour at least" in old.run("prune", "--keep", "59m", code=2).err
+    assert "no duration" in old.run("prune", "--keep", "soon", code=2).err
+
+
+def test_a_pruned_store_is_backed_up_and_restored(old: Shell, tmp_path: Path) -> None:
+    token = old.json("acquire", "window")["token"]
+    old.run("prune")
+    old.run("backup", str(tmp_path / "copy"))
+    old.run("restore", str(tmp_path / "copy"))
+    old.run("verify")
+    assert old.json("acquire", "roof")["token"] > token
