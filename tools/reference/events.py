@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from leasehold.kernel.events import LeaseEvent, StoreEvent
+from leasehold.kernel.events import LeaseEvent, OwnEvent
 from tools.reference.source import Field, class_node, docstring, fields, public_classes
 from tools.reference.writing import field_table, page
 
@@ -18,7 +18,7 @@ A [`Tick`](../concepts/time.md) is a reading of the authority's clock: `value` i
 
 def events_page() -> str:
     """Return the page."""
-    lease_events, store_events = get_args(LeaseEvent), get_args(StoreEvent)
+    lease_events, store_events = get_args(LeaseEvent), get_args(OwnEvent)
     common = _common((*lease_events, *store_events))
     parts = [
         "## Every event has",

@@ -250,6 +250,7 @@ class StoreCheckpointed(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True
 
 class _KeyEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
     public_key: bytes
+    """Which key: its public half."""
     reason: str = ""
 
 
@@ -266,7 +267,9 @@ class KeyVouched(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="
     """An admitted key vouches for one that had enrolled itself."""
 
     vouched_by: bytes
+    """The admitted key that vouches for it now."""
     voucher: bytes
+    """That key's signature."""
 
 
 class KeyRetired(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.retired"):

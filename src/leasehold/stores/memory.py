@@ -317,7 +317,7 @@ class MemorySnapshot:
     def entries(self, query: EntryQuery) -> list[Entry]:
         """Return the ledger entries that a query asks for."""
         found: list[Entry] = []
-        for entry in islice(self._tables.entries, self._tables.behind(query.after), None):
+        for entry in self._tables.entries[self._tables.behind(query.after) :]:
             if len(found) == query.limit:
                 break
             if entry_matches(entry, query):
