@@ -27,9 +27,9 @@ def registrar(store: Store) -> Registrar:
     return Registrar(store)
 
 
-def pruned(store: Store, keep: float = 30 * DAY, **options: bool) -> Pruning:
+def pruned(store: Store, keep: float = 30 * DAY, *, dry_run: bool = False) -> Pruning:
     """What pruning removes; afterwards everything has to be in order."""
-    found = prune(store, actor="ops", keep_ns=int(keep * 10**9), **options)
+    found = prune(store, actor="ops", keep_ns=int(keep * 10**9), dry_run=dry_run)
     assert audit(store).problems == []
     return found
 

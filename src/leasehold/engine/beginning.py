@@ -39,10 +39,6 @@ def find_beginning(snapshot: Snapshot) -> Beginning:
         raise BrokenChain(kept.position, "the state that is kept for this checkpoint is another than it says")
     if gone < checkpoint.covers:
         raise BrokenChain(gone + 1, f"was pruned by {kept.position}, and is there again")
-    if gone > checkpoint.covers:
-        raise BrokenChain(
-            checkpoint.covers + 1, f"is missing: {kept.position} stands for what was before it only"
-        )
     try:
         state = decode_state(kept.state)
     except ValueError as error:
