@@ -12,20 +12,21 @@ from itertools import islice
 
 from leasehold.engine.bells import LocalBells
 from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.port import Batch, Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow, Pruned
+from leasehold.engine.port import Batch, Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, StoreRejected, StoreUnusable
 from leasehold.kernel.authority import Authority, ClockReading, Era
 from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import Event, Remembered
+from leasehold.kernel.events import Event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
-from leasehold.stores.memory_queues import Unended, read_queues
+from leasehold.stores.memory_ledger import Ledgered, entry_matches
+from leasehold.stores.memory_queues import read_queues
 
 
 class MemoryStore:
@@ -123,35 +124,18 @@ class MemoryStore:
             )
 
 
-class MemoryTables(Unended):
+class MemoryTables(Ledgered):
     """What the store keeps: the ledger, the records, and the indexes it is asked by."""
 
     def __init__(self) -> None:
         super().__init__()
         self.authority: Authority | None = None
         self.eras: dict[int, Era] = {}
-        self.entries: list[Entry] = []
-        self.requests: dict[str, Event] = {}
         self.revision = object()
         """Another one after each change."""
         self.keys: dict[bytes, Key] = {}
-        self.checkpoint: Checkpoint | None = None
         self.readers = 0
         """How many snapshots look at these tables, which must not change meanwhile."""
-
-    @property
-    def pruned(self) -> int:
-        """Return the position of the last entry that is gone. Some entry is always left."""
-        return self.entries[0].position - 1 if self.entries else 0
-
-    @property
-    def position(self) -> int:
-        """Return where the ledger ends."""
-        return self.entries[-1].position if self.entries else 0
-
-    def behind(self, position: int) -> int:
-        """Return where in the list the entries behind a position begin."""
-        return max(0, position - self.pruned)
 
     def copy(self) -> "MemoryTables":
         """Return tables with the same content, to be changed instead of these."""
@@ -185,19 +169,13 @@ class MemoryTables(Unended):
             self.eras[era.number] = era
         for key in batch.keys:
             self.keys[key.public_key] = key
-        self._remember(batch.entries)
+        self.remember(batch.entries)
         if batch.pruned is not None:
-            self._prune(batch.pruned)
+            for lease_id in batch.pruned.forgotten:
+                self.leases.pop(lease_id, None)
+            self.take_away(batch.pruned.through, batch.pruned.checkpoint)
         self.authority = batch.authority
         self.revision = object()
-
-    def _prune(self, pruned: Pruned) -> None:
-        for lease_id in pruned.forgotten:
-            self.leases.pop(lease_id, None)
-        self.checkpoint = pruned.checkpoint
-        self.entries = self.entries[self.behind(pruned.through) :]
-        self.requests = {}
-        self._remember(self.entries)
 
     def rebuild(self, state: State) -> None:
         """Take the records from a state, and the rest of the tables from the records and the ledger."""
@@ -205,17 +183,11 @@ class MemoryTables(Unended):
         made = MemoryTables()
         for lease in state.leases.values():
             made._put(lease)
-        made._remember(self.entries)
+        made.remember(self.entries)
         self.leases, self.standing, self.waiting = made.leases, made.standing, made.waiting
         self.requests = made.requests
         self.authority, self.eras, self.keys = state.authority, dict(state.eras), dict(state.keys)
         self.revision = object()
-
-    def _remember(self, entries: list[Entry]) -> None:
-        """Keep which event each request caused."""
-        for entry in entries:
-            if isinstance(entry.event, Remembered) and entry.event.request is not None:
-                self.requests[entry.event.request] = entry.event
 
     def _refuse_impossible(self, batch: Batch) -> None:
         """Keep unique what must be, whatever the law has let through: lease ids, and exclusive leases."""
@@ -412,15 +384,3 @@ def _lease_matches(lease: Lease, query: LeaseQuery) -> bool:
 def parent_of(lease: Lease) -> str | None:
     """Return the lease that one was derived from, if it was."""
     return None if lease.delegation is None else lease.delegation.parent
-
-
-def entry_matches(entry: Entry, query: EntryQuery) -> bool:
-    """Say whether an entry is among those that a query asks for, wherever it stands."""
-    event = entry.event
-    return (
-        query.tenant in (None, getattr(event, "tenant", None))
-        and (query.lease_id is None or query.lease_id in event.lease_ids)
-        and query.resource in (None, getattr(event, "resource", None))
-        and query.holder in (None, getattr(event, "holder", None))
-        and (not query.types or event.type in query.types)
-    )
