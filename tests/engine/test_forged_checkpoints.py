@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from leasehold.engine.audit import audit, rebuild
+from leasehold.engine.keyholding import rotate
 from leasehold.engine.pruning import prune
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import seal
-from leasehold.engine.signing import new_key
+from leasehold.engine.signing import SigningKey, new_key
 from leasehold.errors import LedgerBroken
 from leasehold.kernel.chain import link
 from leasehold.kernel.checkpoint import decode_state, state_digest
@@ -211,6 +214,62 @@ def test_a_checkpoint_that_was_forged_without_an_admitted_key_is_found(pruned: S
 def test_a_forged_checkpoint_does_not_fit_what_follows_even_with_a_key(pruned: Shell) -> None:
     found = pruned.after(lambda connection: forge(pruned, connection, key_at_hand=True))
     assert found.problems
+
+
+def let_in(connection: apsw.Connection, intruder: SigningKey) -> None:
+    """Put a key of one's own into the state, as if the first vouched for it, and seal all anew with it."""
+    ((state,),) = connection.execute("SELECT state FROM checkpoints")
+    forged = decode_state(state)
+    (first,) = forged.keys.values()
+    voucher = {"vouched_by": first.public_key, "voucher": bytes(64)}
+    forged.keys[intruder.public_key] = replace(first, public_key=intruder.public_key, number=2, **voucher)
+    keep(connection, 9, forged_state := msgspec.json.encode(forged))
+    connection.execute(
+        "INSERT INTO keys SELECT ?, 2, enrolled_at_ns, enrolled_by, ?, ?, reason, NULL, NULL, NULL FROM keys",
+        (intruder.public_key, *voucher.values()),
+    )
+    ((body, previous),) = connection.execute(
+        "SELECT new.body, old.hash FROM events AS new, events AS old "
+        "WHERE new.position = 9 AND old.position = 8"
+    )
+    event = decode_event(body)
+    assert isinstance(event, StoreCheckpointed)
+    anew = encode_event(replace(event, state_digest=state_digest(forged_state)))
+    connection.execute(
+        "UPDATE events SET body = ?, hash = ? WHERE position = 9", (anew.decode(), link(previous, 9, anew))
+    )
+    rows: list[Any] = connection.execute("SELECT position, hash FROM events").fetchall()
+    for position, entry_hash in rows:
+        again = seal(intruder, position, position, entry_hash)
+        connection.execute("UPDATE events SET seal = ? WHERE position = ?", (again, position))
+
+
+def test_a_key_that_comes_in_by_a_forged_checkpoint_is_found(pruned: Shell) -> None:
+    found = pruned.after(lambda connection: let_in(connection, new_key()))
+    assert found.first_bad == 9
+    assert "vouches for one of its keys" in found.problems[0]
+
+
+def test_a_key_that_was_retired_before_the_checkpoint_seals_nothing(tmp_path: Path, clock: FakeClock) -> None:
+    store = SqliteStore(tmp_path / "leases.db", clock=clock, durability="fast")
+    registrar = Registrar(store)
+    registrar.call(claim("door"))
+    (retired,) = store.sealer.ring.at_hand()
+    rotate(store, actor="ops")
+    clock.advance(40 * DAY)
+    assert prune(store, actor="ops").entries == 4
+    registrar.close()
+    shell = Shell(tmp_path / "leases.db", clock)
+
+    def seal_again(connection: apsw.Connection) -> None:
+        ((position, entry_hash),) = connection.execute("SELECT position, hash FROM events")
+        forged = seal(shell.store.sealer.ring.load(retired), position, position, entry_hash)
+        connection.execute("UPDATE events SET seal = ?", (forged,))
+
+    found = shell.after(seal_again)
+    assert found.first_bad == 5
+    assert "was not admitted then" in found.problems[0]
+    shell.close()
 
 
 def test_nothing_is_pruned_or_rebuilt_from_a_ledger_that_is_not_right(

@@ -2,6 +2,7 @@
 
 from leasehold.engine.audit import audit
 from leasehold.engine.port import Batch, Store
+from leasehold.engine.pruning import prune
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.authority import evolve_authority, observe
 from leasehold.kernel.chain import GENESIS_HASH, entry_of, link
@@ -59,3 +60,17 @@ def test_an_old_ledger_is_sealed_from_its_next_change_on(store: Store, clock: Fa
 def test_a_key_that_must_be_the_first_is_missed_in_a_ledger_without_seals(store: Store) -> None:
     make_old(store)
     assert audit(store, first_key="0123456789abcdef").first_bad == 1
+
+
+def test_what_was_never_sealed_is_pruned_with_the_first_sealed_commit_behind_it(
+    store: Store, clock: FakeClock
+) -> None:
+    make_old(store)
+    month = 31 * 24 * 3600
+    clock.advance(month)
+    assert prune(store, actor="ops").entries == 0
+    found = audit(store)
+    assert (found.problems, found.unsealed_before, found.sealed) == ([], 1, 2)
+    clock.advance(month)
+    assert prune(store, actor="ops").entries == 2
+    assert audit(store).problems == []
