@@ -5,7 +5,6 @@ In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.
 """
 
 import os
-import subprocess
 from pathlib import Path
 
 from leasehold.engine.port import Store
@@ -64,6 +63,8 @@ def _work_tree(here: Path) -> Path | None:
 def _git_setting(here: Path) -> str | None:
     if _work_tree(here) is None:
         return None
+    import subprocess  # Only here: it would make up a good part of importing leasehold.
+
     try:
         found = subprocess.run(
             ["git", "config", "--get", "leasehold.url"],
