@@ -65,11 +65,11 @@ def in_vain(waiting: Waiting, waited_ns: int) -> WaitTimeout:
     place = _in_the_way(waiting.places)
     waited = waited_ns / NANOSECONDS_PER_SECOND
     expires_in = None if place.expires_in_ns is None else place.expires_in_ns / NANOSECONDS_PER_SECOND
-    left = "" if expires_in is None else f" for at most {expires_in:.1f} s more unless renewed"
+    left = "" if expires_in is None else f" (for at most {expires_in:.1f} s more, unless renewed)"
     who = "reserved for" if place.expires_in_ns is None and place.position > 1 else "held by"
     return WaitTimeout(
-        f"{place.resource} is still {who} {place.holder or 'nobody known'}{left} after {waited:.1f} s of "
-        f"waiting, at place {place.position} in the queue; wait longer, or ask them",
+        f"waited {waited:.1f} s: {place.resource} is still {who} {place.holder or 'nobody known'}{left}, "
+        f"and this claim was at place {place.position} in the queue; wait longer, or ask them",
         resource=place.resource,
         holder=place.holder,
         lease_id=place.lease_id,
