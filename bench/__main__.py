@@ -2,7 +2,19 @@
 
 import sys
 
-from bench import certificates, concurrency, handoff, ledger, pairs, renewals, replaying, scale, startup
+from bench import (
+    certificates,
+    concurrency,
+    handoff,
+    ledger,
+    pairs,
+    queues,
+    renewals,
+    replaying,
+    scale,
+    startup,
+    trees,
+)
 from bench.measuring import Report, workplace
 
 BENCHMARKS = {
@@ -10,6 +22,8 @@ BENCHMARKS = {
     "pairs": pairs.run,
     "concurrency": concurrency.run,
     "handoff": handoff.run,
+    "queues": queues.run,
+    "trees": trees.run,
     "renewals": renewals.run,
     "replaying": replaying.run,
     "ledger": ledger.run,

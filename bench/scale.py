@@ -4,11 +4,8 @@ import time
 from pathlib import Path
 
 import leasehold
+from bench.filling import claim, fill
 from bench.measuring import Report, rates
-from leasehold.engine.batch import Rules, open_epoch, run_batch
-from leasehold.engine.clock import Ids
-from leasehold.kernel.commands import Acquire
-from leasehold.stores.sqlite import SqliteStore
 
 FEW, MANY = 1_000, 1_000_000
 
@@ -16,8 +13,8 @@ FEW, MANY = 1_000, 1_000_000
 def run(report: Report, folder: Path) -> None:
     """Measure acquire and release beside a thousand and beside a million live leases."""
     started = time.perf_counter()
-    few = _filled(folder / "few.db", FEW, report)
-    many = _filled(folder / "many.db", MANY, report)
+    few = _filled(folder / "few.db", FEW)
+    many = _filled(folder / "many.db", MANY)
     report.show(f"filled a store with {MANY:,} live leases in {time.perf_counter() - started:,.0f} s")
     found = rates({"few": _Pairs(few), "many": _Pairs(many)}, slices=25, repeats=40)
     for leases in (few, many):
@@ -30,24 +27,11 @@ def run(report: Report, folder: Path) -> None:
     )
 
 
-def _filled(path: Path, count: int, report: Report) -> leasehold.Client:
-    store, ids = SqliteStore(path, durability="fast"), Ids()
-    open_epoch(store)
-    for start in range(0, count, 1_000):
-        commands = [
-            Acquire(
-                lease_id=ids.new(),
-                resource=f"resource-{number * 7919 % count}",
-                holder=f"holder-{number % 1000}",
-                ttl_ns=24 * 3600 * 1_000_000_000,
-                request_id=ids.new(),
-            )
-            for number in range(start, start + 1_000)
-        ]
-        run_batch(store, commands, Rules())
-        if start % 100_000 == 0 and count > FEW:
-            report.show(f"  … {start:,} of {count:,}")
-    store.close()
+def _filled(path: Path, count: int) -> leasehold.Client:
+    fill(
+        path,
+        (claim(f"resource-{number * 7919 % count}", f"holder-{number % 1000}") for number in range(count)),
+    )
     return leasehold.connect(str(path))
 
 
