@@ -2,21 +2,34 @@
 
 It is filled only where somebody waits, and for paths. What a store counted, or read of a queue, is as of the
 beginning of the transaction; what events have changed since is kept beside it.
+
+A view may know thousands of leases from batches before. So nothing here is searched from end to end: what is
+held, and who waits, is kept by resource, by holder and by directory.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import related
+from leasehold.kernel.paths import ancestors, is_path
 from leasehold.kernel.records import HolderKey, Keys, Missing, PlaceKey, Records, ResourceKey
 from leasehold.kernel.ticket import LAST_PLACE
+from leasehold.kernel.waiting_line import WaitingLine
+
+_NOTHING: dict[str, Lease] = {}
+_NOBODY = WaitingLine()
 
 
 class QueueRecords:
     """Unended leases, and what is known of the queues they stand in."""
 
     def __init__(self) -> None:
-        self._unended: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
+        self._held: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
+        self._lines: dict[ResourceKey, WaitingLine] = {}
+        self._below: dict[ResourceKey, dict[str, None]] = {}
+        """By path: the paths below it on which something is held, or waited for."""
+        self._by_holder: dict[HolderKey, dict[str, Lease]] | None = None
+        """What is held, and waited for, by whom; None as long as nobody has asked."""
         self.reshaped: set[str] = set()
         """Those of the changed leases of which more has changed than their time or their end."""
         self._awaited: set[ResourceKey] = set()
@@ -31,6 +44,8 @@ class QueueRecords:
         self._trees_asked |= keys.trees
         self._waits_asked |= keys.waits
         self._owners_asked |= keys.owners
+        if self._by_holder is None and (keys.waits or keys.owners):
+            self._file_by_holder()
         self._places.update(records.places)
         for tenant, resource, limit in keys.queues:
             exclusive, shared = records.queues[(tenant, resource, limit)]
@@ -45,27 +60,25 @@ class QueueRecords:
         """Return every unended lease on a path, above it and below it, waiters included."""
         if (tenant, path) not in self._trees_asked:
             raise Missing(Keys(trees={(tenant, path)}))
-        return [
-            lease
-            for (their_tenant, resource), here in self._unended.items()
-            if their_tenant == tenant and related(path, resource)
-            for lease in here.values()
-        ]
+        resources = [*ancestors(path), path, *self._below.get((tenant, path), ())]
+        found: list[Lease] = []
+        for resource in resources:
+            found += self._held.get((tenant, resource), _NOTHING).values()
+            found += self._lines.get((tenant, resource), _NOBODY).up_to(LAST_PLACE)
+        return found
 
     def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], bool]:
         """Return the first waiters for a plain resource, `limit` or more of them, and whether these are all.
 
-        They are in no order. `mode`: only those who wait for it in this mode.
+        `mode`: only those who wait for it in this mode.
         """
         read, exclusive, shared = self._queues.get((tenant, resource), (0, "", ""))
         horizon = min(exclusive, shared) if mode is None else (shared if mode is Mode.SHARED else exclusive)
         if read < limit and horizon != LAST_PLACE:
             raise Missing(Keys(queues={(tenant, resource, limit)}))
-        waiters = [
-            lease
-            for lease in self._unended.get((tenant, resource), {}).values()
-            if lease.state is LeaseState.PENDING and mode in (None, lease.mode) and lease.place <= horizon
-        ]
+        waiters = self._lines.get((tenant, resource), _NOBODY).up_to(horizon)
+        if mode is not None:
+            waiters = [lease for lease in waiters if lease.mode is mode]
         return waiters, horizon == LAST_PLACE
 
     def count_ahead(self, tenant: str, resource: str, place: str) -> int:
@@ -81,17 +94,58 @@ class QueueRecords:
         """Return every lease of a holder with which it waits for something."""
         if (tenant, holder) not in self._waits_asked:
             raise Missing(Keys(waits={(tenant, holder)}))
-        return [lease for lease in self._of_holder(tenant, holder) if lease.is_waiting]
+        return [lease for lease in self._of_holder((tenant, holder)) if lease.is_waiting]
 
     def owned_by(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease that a holder holds."""
         if (tenant, holder) not in self._owners_asked:
             raise Missing(Keys(owners={(tenant, holder)}))
-        return [lease for lease in self._of_holder(tenant, holder) if lease.state is LeaseState.ACTIVE]
+        return [lease for lease in self._of_holder((tenant, holder)) if lease.state is LeaseState.ACTIVE]
 
-    def _of_holder(self, tenant: str, holder: str) -> list[Lease]:
-        leases = (lease for here in self._unended.values() for lease in here.values())
-        return [lease for lease in leases if lease.holder == holder and lease.tenant == tenant]
+    def _of_holder(self, key: HolderKey) -> Iterable[Lease]:
+        return () if self._by_holder is None else self._by_holder.get(key, _NOTHING).values()
+
+    def _file_by_holder(self) -> None:
+        """Begin to keep leases by holder, which is needed only where somebody waits."""
+        self._by_holder = defaultdict(dict)
+        for here in self._held.values():
+            for lease in here.values():
+                self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
+        for line in self._lines.values():
+            for lease in line.up_to(LAST_PLACE):
+                self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
+
+    def _file_unended(self, lease: Lease) -> None:
+        """Keep a lease where its resource, and its holder, lead to it, as long as it has not ended."""
+        key = (lease.tenant, lease.resource)
+        here = self._held[key]
+        if lease.state is LeaseState.ACTIVE:
+            here[lease.lease_id] = lease
+        else:
+            here.pop(lease.lease_id, None)
+        if self._lines or lease.state is LeaseState.PENDING:
+            self._file_in_line(key, lease)
+        if is_path(lease.resource):
+            self._file_path(lease.tenant, lease.resource, empty=not here and not self._lines.get(key))
+        if self._by_holder is not None:
+            theirs = self._by_holder[(lease.tenant, lease.holder)]
+            if lease.is_terminal:
+                theirs.pop(lease.lease_id, None)
+            else:
+                theirs[lease.lease_id] = lease
+
+    def _file_in_line(self, key: ResourceKey, lease: Lease) -> None:
+        if lease.state is LeaseState.PENDING:
+            self._lines.setdefault(key, WaitingLine()).put(lease)
+        elif key in self._lines:
+            self._lines[key].drop(lease.lease_id)
+
+    def _file_path(self, tenant: str, path: str, *, empty: bool) -> None:
+        for above in ancestors(path):
+            if empty:
+                self._below.get((tenant, above), {}).pop(path, None)
+            else:
+                self._below.setdefault((tenant, above), {})[path] = None
 
     def _requeue(self, before: Lease | None, after: Lease) -> None:
         """Keep apart what events change in the queues, and note which leases changed in more than time."""

@@ -147,10 +147,10 @@ class View(QueueRecords):
         return sorted(here.values(), key=lambda lease: lease.token), self._children_whole[lease_id]
 
     def unended_on(self, tenant: str, resource: str) -> list[Lease]:
-        """Return every lease on a resource that has not been recorded as ended, in order of token."""
+        """Return every lease held on a resource that has not been recorded as ended, in order of token."""
         if (tenant, resource) not in self._resources_asked:
             raise Missing(Keys(resources={(tenant, resource)}))
-        here = self._unended.get((tenant, resource), {})
+        here = self._held.get((tenant, resource), {})
         return sorted(here.values(), key=lambda lease: lease.token)
 
     def remembered(self, request: str) -> Event | None:
@@ -221,11 +221,7 @@ class View(QueueRecords):
     def _file(self, lease: Lease) -> None:
         """Keep a lease where both its id and its resource lead to it."""
         self._leases[lease.lease_id] = lease
-        here = self._unended[(lease.tenant, lease.resource)]
-        if lease.is_terminal:
-            here.pop(lease.lease_id, None)
-        else:
-            here[lease.lease_id] = lease
+        self._file_unended(lease)
         if lease.delegation is not None:
             self._file_delegation(lease, lease.delegation.parent)
 
