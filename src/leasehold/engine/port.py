@@ -136,6 +136,10 @@ class Snapshot(Protocol):
         """Return the records that exist for `keys`."""
         ...
 
+    def lease(self, lease_id: str) -> Lease | None:
+        """Return one lease by its id."""
+        ...
+
     def signing_keys(self) -> list[Key]:
         """Return every key that the ledger ever admitted, in the order of their enrolment."""
         ...

@@ -77,8 +77,8 @@ class Registrar:
     def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id."""
         with self.store.snapshot() as snapshot:
-            found = snapshot.read(Keys(leases={lease_id})).leases
-            return _statuses_of(found, snapshot)[0] if found else None
+            found = snapshot.lease(lease_id)
+            return None if found is None else status_of(found, snapshot)
 
     def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
         """Return the leases that stand on a resource now, oldest token first."""
@@ -188,29 +188,29 @@ def _live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:
 
 
 def status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
-    """Say how one lease stands, as of a snapshot."""
-    return _statuses_of([lease], snapshot)[0]
-
-
-def _statuses_of(leases: list[Lease], snapshot: Snapshot) -> list[LeaseStatus]:
-    """Say how leases stand by what time, and the ends of their ancestors, have done to them.
+    """Say how one lease stands by what time, and the ends of its ancestors, have done to it.
 
     It does not matter whether anybody has recorded that.
     """
     authority = snapshot.authority
     if authority is None:
-        return [LeaseStatus(lease=lease, expires_in=0.0) for lease in leases]
+        return LeaseStatus(lease=lease, expires_in=0.0)
     now = now_of(authority, snapshot.reading())
-    if len(leases) == 1 and leases[0].delegation is None and _is_of_this_era(leases[0], now):
+    expires = lease.expires_tick
+    if lease.delegation is None and expires is not None and expires.comparable(now.tick):
         # By far the most usual look, and nothing else has to be known for it.
-        left_ns = leases[0].ticks_remaining(now.tick)
-        return [LeaseStatus(lease=leases[0], expires_in=left_ns / NANOSECONDS_PER_SECOND)]
+        return LeaseStatus(lease=lease, expires_in=lease.ticks_remaining(now.tick) / NANOSECONDS_PER_SECOND)
+    return _status_of(lease, snapshot, View(authority), now)
+
+
+def _statuses_of(leases: list[Lease], snapshot: Snapshot) -> list[LeaseStatus]:
+    """Say how leases stand at one moment."""
+    authority = snapshot.authority
+    if authority is None or len(leases) == 1:
+        return [status_of(lease, snapshot) for lease in leases]
+    now = now_of(authority, snapshot.reading())
     view = View(authority)
     return [_status_of(lease, snapshot, view, now) for lease in leases]
-
-
-def _is_of_this_era(lease: Lease, now: Now) -> bool:
-    return lease.expires_tick is not None and lease.expires_tick.comparable(now.tick)
 
 
 def _status_of(lease: Lease, snapshot: Snapshot, view: View, now: Now) -> LeaseStatus:

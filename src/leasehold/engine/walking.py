@@ -11,7 +11,6 @@ Of entries that were pruned nothing is left to check: the walk starts from what 
 """
 
 from collections.abc import Callable, Iterable
-from typing import get_args
 
 from leasehold.engine.beginning import find_beginning
 from leasehold.engine.port import Head, LedgerRow, Snapshot
@@ -19,11 +18,11 @@ from leasehold.engine.sealing import is_sealed, sealed_by
 from leasehold.engine.signing import is_signed, key_id_of
 from leasehold.kernel.chain import BrokenChain, link
 from leasehold.kernel.events import (
+    OWN_EVENTS,
     DecodeError,
     Event,
     KeyEnrolled,
     KeyVouched,
-    OwnEvent,
     StoreCheckpointed,
     decode_event,
 )
@@ -32,8 +31,6 @@ from leasehold.kernel.keys import voucher_message
 from leasehold.kernel.replay import State
 
 _PAGE = 1_000
-_OWN = frozenset(get_args(OwnEvent))
-"""Looked up per entry, which is quicker than asking for an instance of any of them."""
 
 Progress = Callable[[int, int], None]
 """Is told how many entries of how many are done."""
@@ -129,14 +126,17 @@ class Walk:
                     raise BrokenChain(position + 1, f"is missing: {place} follows {position}")
                 if link(previous, place, body) != claimed:
                     raise BrokenChain(place, "its hash does not match its content")
-                event = _decoded(place, body)
+                try:
+                    event = decode_event(body)
+                except DecodeError as error:
+                    raise BrokenChain(place, f"is no event that this version understands: {error}") from error
                 if row[5:] != filing(event):
                     raise BrokenChain(place, "it is filed for queries as something else than it is")
                 try:
                     apply(event)
                 except (IllegalTransition, ValueError) as error:
                     raise BrokenChain(place, str(error)) from error
-                if type(event) in _OWN:
+                if type(event) in OWN_EVENTS:
                     self._check_own(place, event)
                 note_counter(counter)
                 if seal is not None:
@@ -209,10 +209,3 @@ class Walk:
             if one is not None and one != counter:
                 raise BrokenChain(first, "it is filed with another counter than its commit had")
         del self._counters[:]
-
-
-def _decoded(place: int, body: bytes) -> Event:
-    try:
-        return decode_event(body)
-    except DecodeError as error:
-        raise BrokenChain(place, f"is no event that this version understands: {error}") from error

@@ -23,9 +23,13 @@ from leasehold.kernel.events import (
     Event,
     KeyEvent,
     LeaseEvent,
+    LeaseExpired,
     LeaseIssued,
     LeaseModeChanged,
     LeaseQueued,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
     LeaseUpgradeQueued,
     StoreCheckpointed,
     StoreEvent,
@@ -196,16 +200,24 @@ def _opened(event: StoreOpened | EpochRaised, *, first_tick: int, key_changes: i
     )
 
 
+_UNCOUNTED = frozenset((LeaseReleased, LeaseRenewed, LeaseExpired, LeaseRevoked))
+"""The most usual of the events that give out neither tokens nor tickets, nor change keys."""
+
+
 def go_on(authority: Authority, event: LeaseEvent | KeyEvent | StoreCheckpointed) -> Authority:
     """Return the registrar's record after something that opens no epoch."""
     _check_time(authority, event)
-    counter = authority.counter
-    if isinstance(event, LeaseIssued):
+    counter, key_changes = authority.counter, authority.key_changes
+    if type(event) in _UNCOUNTED:
+        pass
+    elif isinstance(event, LeaseIssued):
         counter = event.token - authority.epoch * COUNTER_LIMIT
         if not authority.counter < counter < COUNTER_LIMIT:
             raise IllegalTransition(f"token {event.token} is not above all others of its epoch")
     elif isinstance(event, LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged):
         counter = _counted(authority, event)
+    elif isinstance(event, KeyEvent):
+        key_changes += 1
     return Authority(
         epoch=authority.epoch,
         counter=counter,
@@ -216,7 +228,7 @@ def go_on(authority: Authority, event: LeaseEvent | KeyEvent | StoreCheckpointed
         tick=event.tick.value,
         wall_ns=event.at_ns,
         rate=authority.rate,
-        key_changes=authority.key_changes + isinstance(event, KeyEvent),
+        key_changes=key_changes,
     )
 
 

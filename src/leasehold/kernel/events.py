@@ -4,7 +4,7 @@ An event is written once and kept for ever, so its fields only ever grow. `schem
 event's shape; decoding accepts every version that was ever written.
 """
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -299,6 +299,8 @@ StoreEvent = StoreOpened | EpochRaised
 KeyEvent = KeyEnrolled | KeyVouched | KeyRetired
 OwnEvent = StoreEvent | StoreCheckpointed | KeyEvent
 """What happens to the registrar itself, and to no lease."""
+OWN_EVENTS: frozenset[type] = frozenset(get_args(OwnEvent))
+"""The same, to look a type up in: a long history has millions of events to ask about."""
 Event = LeaseEvent | OwnEvent
 
 Remembered = LeaseIssued | LeaseRenewed | LeaseSpent | LeaseQueued | LeaseModeChanged

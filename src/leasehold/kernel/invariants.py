@@ -24,7 +24,11 @@ def invariants(state: State) -> list[str]:
         *_claims_are_whole(state),
         *queues_are_sound(state.leases.values()),
         *_tokens_rise(state),
-        *(problem for lease in state.leases.values() for problem in _lease_is_sound(lease)),
+        *(
+            f"lease {lease.lease_id} {problem}"
+            for lease in state.leases.values()
+            for problem in _faults_of(lease)
+        ),
         *lines_hold(state),
         *(
             f"lease {lease.lease_id} is filed under {lease_id}"
@@ -115,24 +119,24 @@ def _tokens_rise(state: State) -> Iterator[str]:
         yield f"epoch {authority.epoch} or counter {authority.counter} is out of range"
 
 
-def _lease_is_sound(lease: Lease) -> Iterator[str]:
-    name = f"lease {lease.lease_id}"
-    if lease.is_terminal != (lease.terminated_at_ns is not None):
-        yield f"{name} is {lease.state}, with end time {lease.terminated_at_ns}"
+def _faults_of(lease: Lease) -> Iterator[str]:
+    ended = lease.is_terminal
+    if ended != (lease.terminated_at_ns is not None):
+        yield f"is {lease.state}, with end time {lease.terminated_at_ns}"
     if (lease.state is LeaseState.RELEASED) != (lease.release_reason is not None):
-        yield f"{name} is {lease.state}, with release reason {lease.release_reason}"
+        yield f"is {lease.state}, with release reason {lease.release_reason}"
     if (lease.state in (LeaseState.REVOKED, LeaseState.FAILED)) != (lease.end_reason is not None):
-        yield f"{name} is {lease.state}, with revocation reason {lease.end_reason}"
-    if lease.is_terminal != (lease.ended_by is not None):
-        yield f"{name} is {lease.state}, ended by {lease.ended_by}"
+        yield f"is {lease.state}, with revocation reason {lease.end_reason}"
+    if ended != (lease.ended_by is not None):
+        yield f"is {lease.state}, ended by {lease.ended_by}"
     issued, expires = lease.issued_tick, lease.expires_tick
     if issued is not None and expires is not None and (issued.until(expires) or 0) <= 0:
-        yield f"{name} expires no later than it was issued"
+        yield "expires no later than it was issued"
     if 0 <= lease.max_renewals < lease.renewal_count:
-        yield f"{name} was renewed {lease.renewal_count} times of {lease.max_renewals}"
+        yield f"was renewed {lease.renewal_count} times of {lease.max_renewals}"
     if (lease.renewal_count > 0) != (lease.last_renewed_at_ns is not None):
-        yield f"{name} was renewed {lease.renewal_count} times, last {lease.last_renewed_at_ns}"
+        yield f"was renewed {lease.renewal_count} times, last {lease.last_renewed_at_ns}"
     if lease.ticket is not None and lease.ticket.upgrade and lease.mode is not Mode.SHARED:
-        yield f"{name} is {lease.mode}, and waits to be exclusive"
+        yield f"is {lease.mode}, and waits to be exclusive"
     if lease.state is LeaseState.EXPIRED and lease.terminated_at_ns != lease.expires_at_ns:
-        yield f"{name} expired at another time than its own"
+        yield "expired at another time than its own"

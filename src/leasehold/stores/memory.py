@@ -277,6 +277,10 @@ class MemorySnapshot:
             for lease in self._tables.leases.values()
         )
 
+    def lease(self, lease_id: str) -> Lease | None:
+        """Return one lease by its id."""
+        return self._tables.leases.get(lease_id)
+
     def signing_keys(self) -> list[Key]:
         """Return every key that the ledger ever admitted."""
         return list(self._tables.keys.values())

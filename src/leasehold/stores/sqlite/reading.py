@@ -5,7 +5,6 @@ says that it does not.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import apsw
 import msgspec
@@ -13,7 +12,7 @@ import msgspec
 from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
 from leasehold.kernel.authority import Authority, ClockReading
 from leasehold.kernel.chain import Entry, entry_of
-from leasehold.kernel.events import Event, decode_event
+from leasehold.kernel.events import decode_event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
@@ -39,6 +38,7 @@ _AUTHORITY = (
 )
 _SELECT = f"SELECT {LEASE_COLUMNS}, {AWAITED} FROM leases"
 _LEASE = f"{_SELECT} WHERE lease_id = ?"
+_ONE_LEASE = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id = ?"
 _LEASES = f"{_SELECT} WHERE lease_id IN (SELECT value FROM json_each(?))"
 # Two halves, because each mode has a partial index of its own and every lease is in just one of them. And one
 # waiter, if there are any: enough to know that the queue has to be read.
@@ -80,27 +80,33 @@ _FEW = 4
 class SqliteSnapshot:
     """One consistent look at the file; the connection is inside a transaction for as long as it lasts."""
 
-    def __init__(self, connection: apsw.Connection, reading: Callable[[], ClockReading]) -> None:
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        reading: Callable[[], ClockReading],
+        cursor: apsw.Cursor | None = None,
+    ) -> None:
         self._connection = connection
-        self._execute = connection.cursor().execute
+        self._execute = (cursor or connection.cursor()).execute
         """One cursor for all that is read whole at once: making one costs as much as a small statement."""
         self.reading = reading
+        self._known: tuple[Authority | None, Head] | None = None
 
     @property
     def authority(self) -> Authority | None:
         """Return the registrar's record."""
-        return self._registrar[0]
+        return (self._known or self._registrar())[0]
 
     @property
     def head(self) -> Head:
         """Return where the ledger ends."""
-        return self._registrar[1]
+        return (self._known or self._registrar())[1]
 
-    @cached_property
     def _registrar(self) -> tuple[Authority | None, Head]:
         # To the end, here and below: a statement that is left half-read would hold on to this moment.
         row = self._execute(_AUTHORITY).get
-        return (None, Head()) if row is None else authority_of(row)
+        self._known = (None, Head()) if row is None else authority_of(row)
+        return self._known
 
     def read(self, keys: Keys) -> Records:
         """Return the records that exist for `keys`."""
@@ -140,6 +146,11 @@ class SqliteSnapshot:
         else:
             for lease_id in lease_ids:
                 take_in(execute(_LEASE, (lease_id,)), records)
+
+    def lease(self, lease_id: str) -> Lease | None:
+        """Return one lease by its id."""
+        row = self._execute(_ONE_LEASE, (lease_id,)).get
+        return None if row is None else lease_of(row)
 
     def signing_keys(self) -> list[Key]:
         """Return every key that the ledger ever admitted."""
@@ -205,9 +216,7 @@ class SqliteSnapshot:
         row = self._execute("SELECT position, state FROM checkpoints ORDER BY position DESC LIMIT 1").get
         return None if row is None else Checkpoint(position=row[0], state=row[1])
 
-    def filing(self, event: Event) -> tuple[object, ...]:
-        """Return what an event is found by."""
-        return filing_of(event)
+    filing = staticmethod(filing_of)
 
     def state(self) -> State:
         """Return everything that the tables say."""

@@ -4,7 +4,8 @@ Every column has one meaning and one place here, so that the table and the ledge
 field.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from leasehold.engine.port import Head
 from leasehold.kernel.authority import Authority, Era
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import Event
+from leasehold.kernel.events import OWN_EVENTS, Event
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.tick import Tick
@@ -242,17 +243,16 @@ def event_columns(entry: Entry, counter: int) -> Row:
 
 def filing_of(event: Event) -> tuple[object, ...]:
     """Return the columns that repeat parts of an event, for queries."""
-    return (
-        event.type,
-        event.at_ns,
-        getattr(event, "tenant", None),
-        getattr(event, "lease_id", None),
-        getattr(event, "resource", None),
-        getattr(event, "holder", None),
-        getattr(event, "token", None),
-        event.request,
-        event.tick.value,
-    )
+    if type(event) in OWN_EVENTS:
+        nothing = (None,) * 5  # Of no tenant, lease, resource or holder, and without a token.
+        return (event.type, event.at_ns, *nothing, event.request, event.tick.value)
+    return _filed(event)
+
+
+_filed: Callable[[Event], tuple[object, ...]] = attrgetter(
+    "type", "at_ns", "tenant", "lease_id", "resource", "holder", "token", "request", "tick.value"
+)
+"""All in one go: every event is filed when it is written, and again whenever the ledger is verified."""
 
 
 def authority_of(row: Row) -> tuple[Authority, Head]:

@@ -23,7 +23,7 @@ from leasehold.errors import ClientClosed, InvalidInput
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.bells import SocketBells
 from leasehold.stores.sqlite.connection import DURABILITIES
-from leasehold.stores.sqlite.failures import store_error, translated
+from leasehold.stores.sqlite.failures import store_error
 from leasehold.stores.sqlite.key_files import KeyFolder
 from leasehold.stores.sqlite.opened import OpenFile, abandon
 from leasehold.stores.sqlite.reading import SqliteSnapshot
@@ -35,8 +35,6 @@ _POLL_SECONDS = 0.025
 
 _FORK_PATIENCE_SECONDS = 5.0
 """How long a fork waits for the transactions of other threads to end."""
-
-_HEAD = "SELECT max(position) FROM events"
 
 
 class SqliteStore:
@@ -159,27 +157,28 @@ class SqliteStore:
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
         """Open a consistent read that no writer has to wait for."""
-        with self._reader() as opened:
-            opened.reader.execute("BEGIN")
+        while True:
+            opened = self._file or self._open_file()
+            with opened.reading:  # Lent out to one thread at a time.
+                if opened.is_current():
+                    yield from self._look(opened)
+                    return
+            self._give_up(opened)
+
+    def _look(self, opened: OpenFile) -> Iterator[SqliteSnapshot]:
+        connection = opened.reader
+        cursor = connection.cursor()
+        try:
+            cursor.execute("BEGIN")
             try:
-                snapshot = SqliteSnapshot(opened.reader, opened.read_clock)
+                snapshot = SqliteSnapshot(connection, opened.read_clock, cursor)
                 _ = snapshot.head  # Not before something is read does SQLite fix what this will see.
                 yield snapshot
             finally:
-                if opened.reader.in_transaction:
-                    opened.reader.execute("ROLLBACK")
-
-    @contextmanager
-    def _reader(self) -> Iterator[OpenFile]:
-        """Lend out the connection that reads, to one thread at a time."""
-        while True:
-            opened = self._open_file()
-            with opened.reading:
-                if opened.is_current():
-                    with translated(str(self.path)):
-                        yield opened
-                    return
-            self._give_up(opened)
+                if connection.in_transaction:
+                    cursor.execute("ROLLBACK")
+        except apsw.Error as error:
+            raise store_error(error, str(self.path)) from error
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds.
@@ -188,10 +187,9 @@ class SqliteStore:
         """
         deadline = time.monotonic() + timeout
         while True:
-            with self._reader() as opened:
-                row = opened.reader.execute(_HEAD).fetchone()
-            if row is not None and (row[0] or 0) > position:
-                return True
+            with self.snapshot() as snapshot:
+                if snapshot.head.position > position:
+                    return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False

@@ -78,6 +78,13 @@ class Keeping(Opening):
         assert changed >= usual.keys() - STANDING - ENDINGS - {"lease_id"}, "FULL leaves out a field"
         self._assert_reads_back(tmp_path, FULL)
 
+    def test_one_lease_is_found_by_its_id_and_no_other(self, tmp_path: Path) -> None:
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(FULL, lease("lease-2", resource="gate", token=9))))
+            with store.snapshot() as snapshot:
+                assert snapshot.lease(FULL.lease_id) == FULL
+                assert snapshot.lease("lease-3") is None
+
     def test_a_lease_of_defaults_reads_back(self, tmp_path: Path) -> None:
         self._assert_reads_back(tmp_path, lease())
 
