@@ -10,7 +10,18 @@ import sys
 from pathlib import Path
 
 CLIENT = Path(__file__).resolve().parent.parent / "src" / "leasehold" / "client"
-MODULES = ("block", "changing", "claiming", "client", "delegating", "holding", "lease", "leases", "reading")
+MODULES = (
+    "block",
+    "changing",
+    "claiming",
+    "client",
+    "delegating",
+    "holding",
+    "lease",
+    "leases",
+    "reading",
+    "renewing",
+)
 
 WORDS = [
     ("AsyncAcquisition[AsyncHeldLease]", "HeldLease"),

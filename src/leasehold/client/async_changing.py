@@ -48,6 +48,7 @@ class AsyncChanging(AsyncClaiming):
         )
         if not isinstance(lease, str):
             lease.ensure()
+        await self._confirm(command.lease_id)
         try:
             granted, _ = await self._wait_for(Claim(command), patience)
         except LeaseholdError:
@@ -89,6 +90,7 @@ class AsyncChanging(AsyncClaiming):
         if held is None or held.holder != command.holder:
             return _status(answer_of(await self._send(command), Granted))
         held.ensure()
+        await self._confirm(command.lease_id)
         # Not kept meanwhile: the keeper would take the end of the old lease for a loss.
         kept = held.kept
         try:

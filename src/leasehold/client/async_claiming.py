@@ -1,12 +1,13 @@
 """Waiting for a lease.
 
-A claim that has to wait is asked for again and again, always with the very same request, which keeps its
-place and confirms what it has won: when the bell rings, and otherwise when the registrar said. Whoever stops
-waiting, for whatever reason, leaves the queue or gives back what was won; the registrar makes sure that it is
-one of the two.
+A claim that has to wait is asked for again when the registrar said, always with the very same request, which
+keeps its place and confirms what it has won. When the bell rings it is enough to look, which waits for no
+writer: what was won is held for a claim window, and the keeper confirms it. Whoever stops waiting, for
+whatever reason, leaves the queue or gives back what was won; the registrar sees to it that it is one of the
+two.
 
-The trust window of a lease counts from the last question, not from the first: what was answered then is what
-the lease is good for.
+The trust window of a lease counts from the last question, or look, not from the first: what was answered then
+is what the lease is good for.
 """
 
 import os
@@ -16,11 +17,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
-from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.async_leases import AsyncHeldLeases
 from leasehold.client.async_listening import AsyncListener
 from leasehold.client.async_loss import AsyncBody
+from leasehold.client.async_renewing import AsyncRenewing
 from leasehold.client.inputs import (
     DEFAULT_TTL,
     at_least_zero_ns,
@@ -32,6 +33,7 @@ from leasehold.client.inputs import (
     whole_number,
 )
 from leasehold.client.waits import Claim, has_lapsed, in_vain, patience_ns
+from leasehold.engine.batch import Outcome
 from leasehold.engine.bells import Ring
 from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, LeaseholdError, LeaseTerminal, WrongProcess
@@ -43,7 +45,7 @@ from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.kernel.ticket import CLAIM_WINDOW_NS, PRIORITY_USUAL
 
 
-class AsyncClaiming(AsyncHolding):
+class AsyncClaiming(AsyncRenewing):
     """How a client gets what it has to wait for."""
 
     def acquire_all(
@@ -166,10 +168,13 @@ class AsyncClaiming(AsyncHolding):
         began_ns = self._clock.tick_ns()
         deadline_ns = began_ns + patience
         asked_ns: int | None = None
+        rung = False
         while True:
             self._ensure_may_wait(listener)
             sent_ns = self._clock.tick_ns()
-            outcome = await self._send(claim.command)
+            outcome: Outcome | None = await self._look(claim.command) if rung else None
+            if outcome is None:
+                outcome = await self._send(claim.command)
             if asked_ns is not None and has_lapsed(claim.command, outcome, sent_ns - asked_ns):
                 # We were stopped, or could not reach the store, for too long: queue anew.
                 listener.undo, asked_ns = None, None
@@ -185,7 +190,13 @@ class AsyncClaiming(AsyncHolding):
                 await self._send(listener.undo)
                 listener.undo = None
                 raise in_vain(outcome, now_ns - began_ns)
-            await self._sleep(listener, outcome.ask_again_ns, deadline_ns)
+            rung = await self._sleep(listener, outcome.ask_again_ns, deadline_ns)
+
+    async def _look(self, command: Acquire | ChangeMode) -> Granted | None:
+        """Return what a claim has won, if looking is enough to tell, which is quicker than asking."""
+        if isinstance(command, ChangeMode):
+            return None
+        return await self._calls.read(self._registrar.won, command.lease_ids)
 
     def _ensure_may_wait(self, listener: AsyncListener) -> None:
         if self._closed:
@@ -196,17 +207,21 @@ class AsyncClaiming(AsyncHolding):
                 "acquire a lease of your own"
             )
 
-    async def _sleep(self, listener: AsyncListener, ask_again_ns: int, deadline_ns: int) -> None:
-        """Sleep until it is time to ask: when the bell rings, when the registrar said, or at the deadline."""
+    async def _sleep(self, listener: AsyncListener, ask_again_ns: int, deadline_ns: int) -> bool:
+        """Sleep until it is time to ask: when the bell rings, when the registrar said, or at the deadline.
+
+        Return whether the bell rang.
+        """
         wakes_ns = min(self._clock.tick_ns() + ask_again_ns, deadline_ns)
         while not self._closed:
             left_ns = wakes_ns - self._clock.tick_ns()
             if left_ns <= 0:
-                return
+                break
             ring = await listener.wait(left_ns / NANOSECONDS_PER_SECOND)
             if ring is not Ring.NEXT_IN_LINE:
-                return
+                return ring is Ring.ASK
             wakes_ns = min(wakes_ns, self._clock.tick_ns() + CLAIM_WINDOW_NS)
+        return False
 
     def _undoing(self, command: Acquire | ChangeMode) -> Command:
         """Return what takes a claim back, whatever has become of it by then."""

@@ -1,7 +1,7 @@
 """What a lease allows and may spend: asked of the registrar, or taken from its budget."""
 
-from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
+from leasehold.client.async_renewing import AsyncRenewing
 from leasehold.client.inputs import amounts, lease_id_of, text
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseNotFound, NothingGranted
@@ -11,7 +11,7 @@ from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Spend
 
 
-class AsyncDelegating(AsyncHolding):
+class AsyncDelegating(AsyncRenewing):
     """The scope and the budget of leases."""
 
     async def spend(
@@ -38,6 +38,7 @@ class AsyncDelegating(AsyncHolding):
             amounts=amounts(episodes=episodes, tool_calls=tool_calls, tokens=tokens, duration_ms=duration_ms),
             request_id=self._registrar.ids.name() if request_id is None else text("request_id", request_id),
         )
+        await self._confirm(command.lease_id)
         return answer_of(await self._send(command), Spent).remaining
 
     async def remaining_budget(self, lease: AsyncHeldLease | str) -> Budget:

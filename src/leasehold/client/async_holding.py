@@ -19,7 +19,7 @@ from leasehold.engine.keeper import Keeper, Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreError
-from leasehold.kernel.commands import Command, Release
+from leasehold.kernel.commands import Command, Release, Renew
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
 
@@ -109,6 +109,17 @@ class AsyncHolding(AsyncReading):
                 lease_ids=lease_ids,
                 holder=holder,
                 reason=ReleaseReason.ABORTED,
+                request_id=self._registrar.ids.name(),
+            )
+        )
+
+    def confirm_blindly(self, lease: Lease) -> None:
+        """Confirm a lease that was won by waiting, without waiting for it; closing the client does that."""
+        self._send_blindly(
+            Renew(
+                tenant=lease.tenant,
+                lease_ids=(lease.lease_id,),
+                holder=lease.holder,
                 request_id=self._registrar.ids.name(),
             )
         )

@@ -46,6 +46,11 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
         return self._granted if self.kept is None else self.kept.lease
 
     @property
+    def is_unconfirmed(self) -> bool:
+        """Whether the lease was won by waiting, and the registrar has not heard of its holder since."""
+        return self.kept is not None and self.kept.lease.is_unconfirmed
+
+    @property
     def resource(self) -> str:
         """What is held."""
         return self._granted.resource
@@ -147,6 +152,8 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
         It holds until the lease would expire if it were not renewed: get a new one after a renewal.
         """
         self.ensure()
+        if self.is_unconfirmed:
+            await self.renew()
         return await self._client.certificate(self.lease_id)
 
     def derive(
@@ -215,6 +222,8 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
         """
         self.ensure()
         lease = self.lease
+        if lease.is_unconfirmed:
+            self._client.confirm_blindly(lease)
         self._client.forget(self)
         return lease
 

@@ -49,6 +49,7 @@ class Changing(Claiming):
         )
         if not isinstance(lease, str):
             lease.ensure()
+        self._confirm(command.lease_id)
         try:
             granted, _ = self._wait_for(Claim(command), patience)
         except LeaseholdError:
@@ -90,6 +91,7 @@ class Changing(Claiming):
         if held is None or held.holder != command.holder:
             return _status(answer_of(self._send(command), Granted))
         held.ensure()
+        self._confirm(command.lease_id)
         # Not kept meanwhile: the keeper would take the end of the old lease for a loss.
         kept = held.kept
         try:

@@ -5,7 +5,7 @@ Safe to use from many threads (the blocking client) or many tasks (the asynchron
 child, which holds none of its parent's leases.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -29,14 +29,14 @@ from leasehold.client.sync_delegating import Delegating
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.waits import Claim, patience_ns
 from leasehold.engine.pruning import Pruning
-from leasehold.engine.registrar import LeaseStatus, answer_of
+from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
-from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Swept
+from leasehold.kernel.answers import Ended, Granted, Released, Swept
 from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Acquire, Derive, Release, Renew, Revoke, Sweep
+from leasehold.kernel.commands import Acquire, Derive, Release, Revoke, Sweep
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.refusals import RefusalCode
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.kernel.ticket import PRIORITY_USUAL
@@ -170,7 +170,11 @@ class Client(Delegating, Changing):
             bound_to_boot=not survives_reboot,
             request_id=self._registrar.ids.name() if request_id is None else text("request_id", request_id),
         )
-        return self._acquire(command, callback("on_lost", on_lost))
+        return self._derive(command, callback("on_lost", on_lost))
+
+    def _derive(self, command: Derive, on_lost: Callable[[LeaseholdError], None] | None) -> HeldLease:
+        self._confirm(command.parent_id)
+        return self._acquire(command, on_lost)
 
     def try_acquire(self, resource: str, **claim: Any) -> HeldLease | None:
         """Do as `acquire` does with the same arguments, but return None if somebody else (still) holds it."""
@@ -232,73 +236,6 @@ class Client(Delegating, Changing):
             self.give_back((command.lease_id,), _holder_to_be(command))
             raise ClientClosed("this client was closed while it acquired a lease, which was given back")
         return held
-
-    def renew(
-        self, lease: HeldLease | str, *, ttl: float | None = None, holder: str | None = None
-    ) -> LeaseStatus:
-        """Extend a lease from now, for `ttl` seconds or its own TTL again; return how it stands."""
-        (result,) = self.renew_many([lease], ttl=ttl, holder=holder)
-        if isinstance(result, LeaseholdError):
-            raise result
-        return result
-
-    def renew_many(
-        self,
-        leases: Iterable[HeldLease | str],
-        *,
-        ttl: float | None = None,
-        holder: str | None = None,
-    ) -> list[LeaseStatus | LeaseholdError]:
-        """Extend many leases; return for each how it stands, or why it was not extended.
-
-        Leases given as objects are renewed for their own holders; those given by id for `holder`.
-        """
-        wanted = list(leases)
-        ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
-        lease_ids = [lease_id_of(lease) for lease in wanted]
-        results: dict[int, LeaseStatus | LeaseholdError] = {}
-        places: dict[str, list[int]] = {}
-        for place, lease in enumerate(wanted):
-            elsewhere = None if isinstance(lease, str) else lease.belongs_elsewhere()
-            if elsewhere is not None:
-                results[place] = elsewhere
-            else:
-                name = self._holder_of(lease) if holder is None else text("holder", holder)
-                places.setdefault(name, []).append(place)
-        for name, theirs in places.items():
-            for start in range(0, len(theirs), BATCH_LEASES):
-                batch = theirs[start : start + BATCH_LEASES]
-                named = tuple([lease_ids[place] for place in batch])
-                results |= zip(batch, self._renew_batch(named, ttl_ns, name), strict=True)
-        return [results[place] for place in range(len(wanted))]
-
-    def _renew_batch(
-        self, lease_ids: tuple[str, ...], ttl_ns: int | None, holder: str
-    ) -> list[LeaseStatus | LeaseholdError]:
-        command = Renew(
-            tenant=self._tenant,
-            lease_ids=lease_ids,
-            holder=holder,
-            ttl_ns=ttl_ns,
-            request_id=self._registrar.ids.name(),
-        )
-        sent_ns = self._clock.tick_ns()
-        outcomes = answer_of(self._send(command), Renewed).outcomes
-        return [self._renewed(outcome, sent_ns, holder) for outcome in outcomes]
-
-    def _renewed(self, outcome: Renewal | Refusal, sent_ns: int, holder: str) -> LeaseStatus | LeaseholdError:
-        """Take in one result of a renewal, also for the keeper if the lease is kept here."""
-        if isinstance(outcome, Renewal):
-            held = self._held.get(outcome.lease.lease_id)
-            if held is not None and held.kept is not None:
-                self._keeper.renewed(held.kept, outcome.lease, sent_ns, outcome.expires_in_ns)
-            return LeaseStatus(lease=outcome.lease, expires_in=outcome.expires_in_ns / NANOSECONDS_PER_SECOND)
-        error = error_of(outcome)
-        held = self._held.get(outcome.lease_id or "")
-        # Somebody who asks under another name than the lease's holder has not lost it for that holder.
-        if held is not None and held.kept is not None and outcome.code.means_loss and held.holder == holder:
-            self._keeper.lose(held.kept, error)
-        return error
 
     def release(
         self,

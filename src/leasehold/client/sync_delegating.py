@@ -2,8 +2,8 @@
 """What a lease allows and may spend: asked of the registrar, or taken from its budget."""
 
 from leasehold.client.inputs import amounts, lease_id_of, text
-from leasehold.client.sync_holding import Holding
 from leasehold.client.sync_lease import HeldLease
+from leasehold.client.sync_renewing import Renewing
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseNotFound, NothingGranted
 from leasehold.kernel.access import check_access
@@ -12,7 +12,7 @@ from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Spend
 
 
-class Delegating(Holding):
+class Delegating(Renewing):
     """The scope and the budget of leases."""
 
     def spend(
@@ -39,6 +39,7 @@ class Delegating(Holding):
             amounts=amounts(episodes=episodes, tool_calls=tool_calls, tokens=tokens, duration_ms=duration_ms),
             request_id=self._registrar.ids.name() if request_id is None else text("request_id", request_id),
         )
+        self._confirm(command.lease_id)
         return answer_of(self._send(command), Spent).remaining
 
     def remaining_budget(self, lease: HeldLease | str) -> Budget:

@@ -1,7 +1,8 @@
 """One background renewer for all the leases of a client.
 
 Each lease is renewed at a third of its TTL or, by jitter, a little earlier, and leases that are due at
-about the same time are renewed together. A renewal that fails for a passing reason is tried again; the
+about the same time are renewed together. One that was won by waiting lasts for its claim window only, and is
+renewed almost at once, which confirms it. A renewal that fails for a passing reason is tried again; the
 lease is lost only when its trust window closes. A definite refusal is a loss at once.
 
 Promised: a lost lease is reported exactly once, no later than its trust window closes (as far as the
@@ -28,12 +29,15 @@ from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import BATCH_LEASES
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS
 
 _RENEWALS_PER_TTL = 3
 _JITTER = 0.1
 _RETRIES_PER_INTERVAL = 8
 _PLANS_ALWAYS_KEPT = 1_000
 _NOT_ASLEEP_NS = 1 << 63
+_CONFIRM_AFTER_NS = 50_000_000
+"""How soon a lease that was won by waiting is confirmed; most are given back before, and need not be."""
 _IDLE_NS = 60 * NANOSECONDS_PER_SECOND
 
 _logger = logging.getLogger(__name__)
@@ -64,6 +68,12 @@ class Kept:
         self.in_flight = False
         self.dropped = False
         self._clock = clock
+
+    @property
+    def term_ns(self) -> int:
+        """Return how long the lease was last granted for: just to be confirmed, if it was won by waiting."""
+        lease = self.lease
+        return min(lease.ttl_ns, CLAIM_WINDOW_NS) if lease.is_unconfirmed else lease.ttl_ns
 
     @property
     def is_renewable(self) -> bool:
@@ -179,7 +189,13 @@ class Keeper:
         while self._fresh:
             kept = self._fresh.popleft()
             if not kept.dropped:
-                self._plan(kept, self._next_renewal_ns(kept, kept.deadline_ns - kept.lease.ttl_ns))
+                self._plan(kept, self._first_renewal_ns(kept))
+
+    def _first_renewal_ns(self, kept: Kept) -> int:
+        granted_ns = kept.deadline_ns - kept.term_ns
+        if kept.lease.is_unconfirmed:
+            return granted_ns + _CONFIRM_AFTER_NS
+        return self._next_renewal_ns(kept, granted_ns)
 
     def _next_renewal_ns(self, kept: Kept, from_ns: int) -> int:
         """Return a time about a third of a TTL after the last renewal (not after the grant)."""
@@ -290,7 +306,7 @@ class Keeper:
         with self._lock:
             kept.in_flight = False
             kept.renewing = kept.renewing and not lasting
-            delay_ns = kept.lease.ttl_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL)
+            delay_ns = kept.term_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL)
             self._plan(kept, self._clock.tick_ns() + delay_ns)
 
 
@@ -298,15 +314,17 @@ def _soon_ns(kept: Kept) -> int:
     """Return how much earlier than planned a lease may be renewed, to come along with others.
 
     Not at all if its window closes first: then it is planned for that moment, and has nothing to do earlier.
+    Nor before it is confirmed: it may be given back first.
     """
-    if not kept.is_renewable or kept.due_ns > kept.deadline_ns:
+    if not kept.is_renewable or kept.due_ns > kept.deadline_ns or kept.lease.is_unconfirmed:
         return 0
     return int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER)
 
 
 def _soonest_renewal_ns(kept: Kept) -> int:
     """Return a time until which a fresh lease is surely not due: its deadline is no later than its TTL."""
-    return kept.deadline_ns - kept.lease.ttl_ns * 7 // 10
+    lease = kept.lease
+    return kept.deadline_ns - (kept.term_ns if lease.is_unconfirmed else lease.ttl_ns * 7 // 10)
 
 
 def window_closed(lease: Lease) -> LeaseExpired:

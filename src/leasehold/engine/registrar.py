@@ -19,7 +19,7 @@ from leasehold.engine.pruning import Pruning, prune
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of
-from leasehold.kernel.answers import Answer
+from leasehold.kernel.answers import Answer, Granted
 from leasehold.kernel.authority import now_of
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
@@ -31,6 +31,7 @@ from leasehold.kernel.paths import is_path
 from leasehold.kernel.records import Keys, Missing
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS
 from leasehold.kernel.view import View
 
 _AnswerType = TypeVar("_AnswerType", bound=Answer)
@@ -79,6 +80,21 @@ class Registrar:
         with self.store.snapshot() as snapshot:
             found = snapshot.lease(lease_id)
             return None if found is None else status_of(found, snapshot)
+
+    def won(self, lease_ids: tuple[str, ...]) -> Granted | None:
+        """Return what a waiting claim was granted; None if nothing, or if most of its claim window is over.
+
+        It lasts for the rest of the claim window, unless the claim is made again, or the lease is renewed.
+        """
+        with self.store.snapshot() as snapshot:
+            found = snapshot.read(Keys(leases=set(lease_ids))).leases
+            statuses = {one.lease.lease_id: one for one in _statuses_of(found, snapshot)}
+        won = [statuses[lease_id] for lease_id in lease_ids if lease_id in statuses]
+        if len(won) < len(lease_ids) or not all(_can_wait_for_confirmation(status) for status in won):
+            return None
+        first, *others = (status.lease for status in won)
+        left_ns = int(min(status.expires_in for status in won) * NANOSECONDS_PER_SECOND)
+        return Granted(lease=first, expires_in_ns=left_ns, also=tuple(others))
 
     def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
         """Return the leases that stand on a resource now, oldest token first."""
@@ -180,6 +196,12 @@ class Registrar:
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= PAGE_MAXIMUM:
         raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
+
+
+def _can_wait_for_confirmation(status: LeaseStatus) -> bool:
+    """Say whether a lease was just won by a waiter, who has time enough to confirm it."""
+    window_ns = min(CLAIM_WINDOW_NS, status.lease.ttl_ns)
+    return status.lease.is_unconfirmed and status.expires_in * NANOSECONDS_PER_SECOND > window_ns // 2
 
 
 def _live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:

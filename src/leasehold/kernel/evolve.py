@@ -250,7 +250,8 @@ def _extended(lease: Lease, event: LeaseRenewed) -> int:
 
 def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
     expires_value = _extended(lease, event)
-    if 0 <= lease.max_renewals <= lease.renewal_count:
+    confirms = lease.is_unconfirmed
+    if 0 <= lease.max_renewals <= lease.renewal_count and not confirms:
         raise IllegalTransition(f"lease {lease.lease_id} was renewed more often than it may be")
     ttl_ns = expires_value - event.tick.value
     return replace(
@@ -258,9 +259,9 @@ def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
         ttl_ns=ttl_ns,
         expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
         expires_at_ns=event.at_ns + ttl_ns,
-        renewal_count=lease.renewal_count + 1,
-        last_renewed_at_ns=event.at_ns,
-        ticket=None if lease.is_unconfirmed else lease.ticket,
+        renewal_count=lease.renewal_count + (not confirms),
+        last_renewed_at_ns=lease.last_renewed_at_ns if confirms else event.at_ns,
+        ticket=None if confirms else lease.ticket,
         version=lease.version + 1,
     )
 

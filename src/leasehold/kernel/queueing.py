@@ -5,8 +5,9 @@ does. Once neither is there, it is granted in the very commit in which the last 
 several resources waits for all of them, and is granted whole; what it is first in line for stays reserved
 for it, because whoever is behind it waits for it.
 
-A waiter gets its lease for a short claim window only. Its next call confirms it; if none comes, the lease
-expires like any other, and the next in line has its turn.
+A waiter gets its lease for a short claim window only, and no longer than it asked for. Its next call confirms
+it, be that the same claim again or a renewal; if none comes, the lease expires like any other, and the next
+in line has its turn.
 """
 
 from collections.abc import Iterator
@@ -135,7 +136,7 @@ def _granted(waiter: Lease, draft: Draft) -> LeaseIssued:
         lock_delay_ns=waiter.lock_delay_ns,
         delegation=waiter.delegation,
         group=ticket.group,
-        claim_window_ns=CLAIM_WINDOW_NS,
+        claim_window_ns=min(CLAIM_WINDOW_NS, waiter.ttl_ns),
     )
 
 

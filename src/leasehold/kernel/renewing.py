@@ -2,7 +2,8 @@
 
 A renewal extends or fails; it never resurrects and never shortens. The new time counts from now, not from
 the old expiry. The leases of one renewal stand or fall each on its own, and all that were extended share
-one event. A retry of a renewal that extended anything extends nothing more.
+one event. A retry of a renewal that extended anything extends nothing more. The first renewal of a lease
+that a waiter has won confirms it, and does not count as one.
 """
 
 from collections.abc import Iterable
@@ -84,7 +85,7 @@ def _extend(
     lease = found.lease
     if repeated:
         return _Extension(lease, found.aged, None)
-    if 0 <= lease.max_renewals <= lease.renewal_count:
+    if 0 <= lease.max_renewals <= lease.renewal_count and not lease.is_unconfirmed:
         return about(RefusalCode.RENEWALS_EXHAUSTED, lease, now)
     ttl_ns = _own_ttl_ns(found, now) if command.ttl_ns is None else command.ttl_ns
     expires_value = now.tick.value + ttl_ns

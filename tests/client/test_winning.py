@@ -1,0 +1,86 @@
+"""What was won by waiting is had at once, and confirmed soon."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from leasehold import Budget, Scope
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS
+from tests.client.test_waiting import meanwhile, queued, soon
+from tests.client.worlds import SIGNAL_SECONDS, World
+
+_WINDOW = CLAIM_WINDOW_NS / 1e9
+
+
+async def win(world: World, **claim: Any) -> Any:
+    """Return a lease that somebody else has released, and we have waited for."""
+    ann, bob = world.connect(holder="ann"), world.connect(holder="bob")
+    first = await ann.acquire("door", ttl=60)
+
+    async def wait() -> Any:
+        return await bob.acquire("door", ttl=60, wait=SIGNAL_SECONDS, **claim)
+
+    waiting = meanwhile(world, wait())
+    await queued(ann)
+    await first.release()
+    return await soon(waiting)
+
+
+async def confirmed(client: Any, lease_id: str) -> None:
+    """Return once the ledger says that a winner was heard of."""
+    async for entry in client.watch(after=0):
+        if entry.event.type == "lease.renewed" and lease_id in entry.event.lease_ids:
+            return
+
+
+@pytest.mark.parametrize("max_renewals", [-1, 0])
+async def test_the_keeper_confirms_what_was_won(real_world: World, max_renewals: int) -> None:
+    won = await win(real_world, max_renewals=max_renewals)
+    assert 0 < won.remaining < _WINDOW, "until the registrar has heard of its holder"
+
+    await confirmed(real_world.connect(), won.lease_id)
+
+    async def told() -> None:
+        while won.is_unconfirmed:
+            await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(told(), SIGNAL_SECONDS)
+    assert 50 < won.remaining < 60
+    assert won.lease.renewal_count == 0, "a confirmation is no renewal"
+    await won.release()
+
+
+async def test_what_is_given_back_at_once_was_never_confirmed(real_world: World) -> None:
+    won = await win(real_world)
+    await won.release()
+    events = await real_world.connect().history(lease_id=won.lease_id)
+    assert [one.event.type for one in events] == ["lease.queued", "lease.issued", "lease.released"]
+
+
+@pytest.mark.parametrize("act", ["downgrade", "certificate"])
+async def test_who_acts_on_what_was_won_confirms_it_first(real_world: World, act: str) -> None:
+    won = await win(real_world)
+    assert won.is_unconfirmed
+    await getattr(won, act)()
+    assert not won.is_unconfirmed
+    assert won.remaining > 50
+
+
+async def test_what_was_won_can_be_handed_on_at_once(real_world: World) -> None:
+    won = await win(real_world)
+    assert (await won.transfer("cid")).holder == "cid"
+
+
+async def test_what_was_won_can_be_spent_and_derived_from_at_once(real_world: World) -> None:
+    won = await win(real_world, scope=Scope(unlimited=True), budget=Budget(tool_calls=5))
+    child = await won.derive("room", ttl=30, budget=Budget(tool_calls=2))
+    assert child.remaining > 20, "not only as long as the claim window"
+    assert (await won.spend(tool_calls=3)).tool_calls == 0
+
+
+async def test_what_was_won_and_is_detached_lasts_its_whole_time(real_world: World) -> None:
+    won = await win(real_world)
+    lease = won.detach()
+    await confirmed(real_world.connect(), lease.lease_id)
+    assert (await real_world.connect().get(lease.lease_id)).expires_in > 50
