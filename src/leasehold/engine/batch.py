@@ -236,6 +236,10 @@ def _decide_all(
     keys = view.lacking(commands)
     if keys is not None:
         view.load(keys, transaction.read(keys))
+    if view.is_crowded:
+        keys = view.lacking_in_crowds(commands)
+        if keys is not None:
+            view.load(keys, transaction.read(keys))
     events: list[Event] = []
     wakes: set[str] = set()
     outcomes: list[Outcome] = []

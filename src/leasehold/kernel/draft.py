@@ -9,7 +9,7 @@ Whatever time has done to a lease that is met on the way is drafted as well, and
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from leasehold.kernel import aging
 from leasehold.kernel.answers import Answer
@@ -31,7 +31,7 @@ from leasehold.kernel.events import (
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.paths import is_path, related
-from leasehold.kernel.records import ResourceKey
+from leasehold.kernel.records import FIRST_IN_LINE, ResourceKey
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
@@ -41,15 +41,15 @@ FREEING = (LeaseReleased, LeaseExpired, LeaseRevoked, LeaseLeft, LeaseUpgradeLef
 DELAYED_FOR = "lock_delay_for"
 """In the metadata of a lease that only keeps a resource closed: who may come back nevertheless."""
 
-_FIRST_PAGE = 8
 _NEXT_PAGE = 16
-"""How many waiters to read at first, and how many times as many when those were not enough."""
+"""How many times as many waiters to read when those that were read first are not enough."""
 
 
 class Draft:
     """Events that are not decided yet, and the records as they would leave them."""
 
-    def __init__(self, view: View, now: Now, events: Iterable[LeaseEvent] = ()) -> None:
+    def __init__(self, view: View, now: Now, decision: Decision | None = None) -> None:
+        """Begin with nothing, or with what was decided already."""
         self.view = view
         self.now = now
         self.events: list[LeaseEvent] = []
@@ -59,13 +59,19 @@ class Draft:
         """Where waiters are to be woken whose situation has changed."""
         self._changed: dict[str, Lease] = {}
         self._authority = view.authority
-        for event in events:
-            self.add(event)
+        if decision is not None:
+            for lease in decision.leases:
+                self._changed[lease.lease_id] = lease
+            for event in decision.events:
+                self._take_in(event)
 
     def add(self, event: LeaseEvent) -> None:
         """Draft one more event."""
         for lease_id in event.lease_ids:
             self._changed[lease_id] = evolve(self.lease(lease_id), event)
+        self._take_in(event)
+
+    def _take_in(self, event: LeaseEvent) -> None:
         self._authority = go_on(self._authority, event)
         self.events.append(event)
         if isinstance(event, FREEING):
@@ -136,7 +142,7 @@ class Draft:
         if is_path(resource):
             yield from self._in_line(self.view.tree_of(tenant, resource), tenant, resource, mode, "")
             return
-        limit, place = _FIRST_PAGE, ""
+        limit, place = FIRST_IN_LINE, ""
         while True:
             found, all_of_them = self.view.queue_of(tenant, resource, mode, limit)
             for lease in self._in_line(found, tenant, resource, mode, place):

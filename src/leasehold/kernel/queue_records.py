@@ -52,6 +52,11 @@ class QueueRecords:
             known = self._queues.get((tenant, resource), (0, "", ""))
             self._queues[(tenant, resource)] = max(known, (limit, exclusive, shared))
 
+    @property
+    def is_crowded(self) -> bool:
+        """Say whether anybody is known to wait for anything here."""
+        return bool(self._awaited)
+
     def is_awaited(self, tenant: str, resource: str) -> bool:
         """Say whether anybody may wait for a resource on which a lease was loaded, or that was asked for."""
         return (tenant, resource) in self._awaited

@@ -92,25 +92,47 @@ def _promote_on(draft: Draft, tenant: str, resource: str) -> None:
             end_delays(draft, lease.holder, lease, Mode.EXCLUSIVE)
             draft.add(_upgraded(lease, draft))
             draft.wake(lease)
-    alone = not is_path(resource)
-    if alone and any(_is_final(lease) for lease in draft.standing(tenant, resource)):
-        return  # Nobody can be entitled to anything; this is for speed, and the rest would find out the same.
-    for waiter in draft.waiters(tenant, resource):
-        claim = draft.group_of(waiter)
-        if all(next(in_the_way(draft, one), None) is None for one in claim):
-            for one in claim:
-                end_delays(draft, one.holder, one, one.mode)
-                draft.add(_granted(one, draft))
-            draft.wake(waiter)
-        elif alone and waiter.mode is Mode.EXCLUSIVE:
-            # Its turn comes next: it has to know how long whoever was granted something now has for that.
-            draft.wake(waiter, NEXT_IN_LINE)
-            return
+            standing = draft.standing(tenant, resource)
+    if is_path(resource):
+        for waiter in draft.waiters(tenant, resource):
+            _grant_if_entitled(draft, waiter)
+    elif not any(_is_final(lease) for lease in standing):
+        _promote_in_line(draft, tenant, resource, free=not standing)
 
 
 def _is_final(lease: Lease) -> bool:
     """Say whether a lease keeps everybody away but its own holder, who does not wait here."""
     return lease.mode is Mode.EXCLUSIVE and lease.holder != REGISTRAR
+
+
+def _promote_in_line(draft: Draft, tenant: str, resource: str, *, free: bool) -> None:
+    """Grant a plain name to those who are entitled to it. `free`: nobody holds it, or keeps it closed."""
+    taken = False
+    for waiter in draft.waiters(tenant, resource):
+        if not taken and _grant_if_entitled(draft, waiter, first=free):
+            taken = waiter.mode is Mode.EXCLUSIVE
+        elif taken or waiter.mode is Mode.EXCLUSIVE:
+            # Its turn comes next: it has to know how long whoever was granted something now has for that.
+            draft.wake(waiter, NEXT_IN_LINE)
+            return
+        free = False
+
+
+def _grant_if_entitled(draft: Draft, waiter: Lease, *, first: bool = False) -> bool:
+    """Grant a whole claim if nothing is in its way; return whether it was.
+
+    `first`: it is first in line for what nobody holds, so there is nothing to look for.
+    """
+    claim = draft.group_of(waiter)
+    if not first or len(claim) > 1:
+        if any(next(in_the_way(draft, one), None) is not None for one in claim):
+            return False
+        for one in claim:
+            end_delays(draft, one.holder, one, one.mode)
+    for one in claim:
+        draft.add(_granted(one, draft))
+    draft.wake(waiter)
+    return True
 
 
 def _granted(waiter: Lease, draft: Draft) -> LeaseIssued:
@@ -165,7 +187,7 @@ def grant_what_is_free(decision: Decision, view: View, now: Now) -> Decision:
     """Return a decision that ends leases together with what follows for those who wait for them."""
     if not any(_matters(event, view) for event in decision.events):
         return decision
-    draft = Draft(view, now, decision.events)
+    draft = Draft(view, now, decision)
     for event in decision.events:
         if isinstance(event, LeaseLeft):
             draft.leave(draft.known(event.lease_id), event.reason, event.actor, event.request)

@@ -16,6 +16,8 @@ PlaceKey = tuple[str, str, str]
 """Tenant, resource, and a place in its queue."""
 
 
+FIRST_IN_LINE = 2
+"""How many waiters to read at first: who gets what has become free, and who comes next."""
 CHILDREN_PAGE = 100
 """How many unended children of one lease a store returns at most; any of them, if there are more."""
 

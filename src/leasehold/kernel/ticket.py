@@ -9,6 +9,8 @@ waited, without end, so nobody starves. As everybody gains at the same pace, who
 never changes while they wait: a place is worked out once, and can be kept in an index.
 """
 
+from functools import lru_cache
+
 import msgspec
 
 from leasehold.kernel.tick import Tick
@@ -66,5 +68,12 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
         """
         if self.upgrade:
             return LAST_PLACE
-        rank = self.since.value - self.priority * AGEING_NS + _RANK_OFFSET
-        return f"{self.since.era:0{_ERA_DIGITS}x}{rank:0{_RANK_DIGITS}x}{self.number:0{_NUMBER_DIGITS}x}"
+        since = self.since
+        return _spelled(since.era, since.value, self.priority, self.number)
+
+
+@lru_cache(maxsize=1_024)
+def _spelled(era: int, value: int, priority: int, number: int) -> str:
+    """Spell a place. Remembered for a while: each is asked for many times in every decision about a queue."""
+    rank = value - priority * AGEING_NS + _RANK_OFFSET
+    return f"{era:0{_ERA_DIGITS}x}{rank:0{_RANK_DIGITS}x}{number:0{_NUMBER_DIGITS}x}"

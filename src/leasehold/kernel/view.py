@@ -12,12 +12,32 @@ has committed anything, still says what the store says: `settle` makes it ready 
 from collections.abc import Iterable, Sequence
 
 from leasehold.kernel.authority import Authority, Era, go_on
-from leasehold.kernel.commands import Acquire, ChangeMode, Command, Derive, Renew, Spend, Transfer
+from leasehold.kernel.commands import (
+    Acquire,
+    ChangeMode,
+    Command,
+    Derive,
+    Release,
+    Renew,
+    Revoke,
+    Spend,
+    Transfer,
+)
 from leasehold.kernel.events import Event, LeaseEvent, Remembered
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.paths import is_path
 from leasehold.kernel.queue_records import QueueRecords, has_another_shape
-from leasehold.kernel.records import CHILDREN_PAGE, HolderKey, Keys, Missing, Records, ResourceKey
+from leasehold.kernel.records import (
+    CHILDREN_PAGE,
+    FIRST_IN_LINE,
+    HolderKey,
+    Keys,
+    Missing,
+    Records,
+    ResourceKey,
+)
+from leasehold.kernel.ticket import LAST_PLACE
 
 _NO_QUOTAS = Quotas()
 _NAMED = (Renew, Spend, ChangeMode, Transfer)
@@ -94,6 +114,41 @@ class View(QueueRecords):
             keys.holders.add((command.tenant, holder))
         if self.quotas.leases_per_tenant is not None:
             keys.tenants.add(command.tenant)
+
+    def lacking_in_crowds(self, commands: Sequence[Command]) -> Keys | None:
+        """Return what commands need besides where somebody waits, and is not here; None: nothing.
+
+        Asked once the rest is here. What is not foreseen, a decision asks for itself.
+        """
+        keys = Keys()
+        for command in commands:
+            if isinstance(command, Acquire):
+                self._lacking_to_wait(command, keys)
+            elif isinstance(command, Release | Revoke):
+                for lease_id in command.lease_ids:
+                    lease = self._leases[lease_id]
+                    if lease is not None and not lease.is_terminal:
+                        self._lacking_to_hand_on((lease.tenant, lease.resource), keys)
+        return keys if keys else None
+
+    def _lacking_to_hand_on(self, key: ResourceKey, keys: Keys) -> None:
+        """Ask for who stands on a resource, and who comes next there, if anybody waits for it."""
+        if key in self._awaited and not is_path(key[1]):
+            if key not in self._resources_asked:
+                keys.resources.add(key)
+            if key not in self._queues:
+                keys.queues.add((*key, FIRST_IN_LINE))
+
+    def _lacking_to_wait(self, command: Acquire, keys: Keys) -> None:
+        key, holder = (command.tenant, command.resource), (command.tenant, command.holder)
+        earlier = self._leases.get(command.lease_id)
+        if earlier is not None and earlier.state is not LeaseState.PENDING:
+            return  # It was granted meanwhile, and has nothing more to do with those who wait.
+        self._lacking_to_hand_on(key, keys)
+        if command.wait and earlier is None and key in self._awaited:
+            keys.places.add((*key, LAST_PLACE))
+            keys.waits.add(holder)
+            keys.owners.add(holder)
 
     def load(self, keys: Keys, records: Records) -> None:
         """Take in what a store found for `keys`; what events have changed here already stays as it is."""

@@ -52,6 +52,8 @@ def open_connection(path: Path, *, durability: str, vfs: str | None = None) -> a
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -32_000)
             connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+            # Else SQLite looks at the values bound to a statement that sorts, and plans it anew each time.
+            connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         except BaseException:
             connection.close()
             raise

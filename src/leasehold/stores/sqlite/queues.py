@@ -5,21 +5,21 @@ costs depends on who is ahead of it, and on what is above and below its path, an
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import apsw
 import msgspec
 
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.paths import ancestors, descendant_range
-from leasehold.kernel.records import Keys, Records
+from leasehold.kernel.records import Keys, QueueKey, Records
 from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.stores.sqlite.rows import AWAITED, LEASE_COLUMNS, Row, lease_of
 
 _SELECT = f"SELECT {LEASE_COLUMNS}, {AWAITED} FROM leases"
-_QUEUE = (
-    f"{_SELECT} WHERE tenant = ? AND resource = ? AND mode = ? "
-    f"AND place IS NOT NULL AND place < '{LAST_PLACE}' ORDER BY place LIMIT ?"
+_QUEUE = " UNION ALL ".join(
+    f"SELECT * FROM ({_SELECT} WHERE tenant = ?1 AND resource = ?2 AND mode = '{mode.value}' "
+    f"AND place IS NOT NULL AND place < '{LAST_PLACE}' ORDER BY place LIMIT ?3)"
+    for mode in Mode
 )
 _AHEAD = " + ".join(
     "(SELECT count(*) FROM leases WHERE tenant = ?1 AND resource = ?2 "
@@ -52,10 +52,8 @@ def take_in(rows: Iterable[Row], records: Records) -> None:
 def read_queues(connection: apsw.Connection, keys: Keys, records: Records) -> None:
     """Read what `keys` asks about those who wait."""
     execute = connection.execute
-    for tenant, resource, limit in keys.queues:
-        exclusive = _read_queue(connection, (tenant, resource, Mode.EXCLUSIVE.value, limit), records)
-        shared = _read_queue(connection, (tenant, resource, Mode.SHARED.value, limit), records)
-        records.queues[(tenant, resource, limit)] = (exclusive, shared)
+    for queue in keys.queues:
+        _read_queue(execute(_QUEUE, queue), queue, records)
     for tenant, path in keys.trees:
         names = msgspec.json.encode([*ancestors(path), path]).decode()
         take_in(execute(_TREE, (tenant, names, *descendant_range(path))), records)
@@ -67,8 +65,13 @@ def read_queues(connection: apsw.Connection, keys: Keys, records: Records) -> No
         take_in(execute(_OWNED, holder), records)
 
 
-def _read_queue(connection: apsw.Connection, which: tuple[Any, ...], records: Records) -> str:
-    """Read the first waiters of one mode, and return the place up to which they were read."""
-    rows = connection.execute(_QUEUE, which).fetchall()
+def _read_queue(rows: Iterable[Row], queue: QueueKey, records: Records) -> None:
+    """Read the first waiters of each mode, and note the places up to which they were read."""
+    before = len(records.leases)
     take_in(rows, records)
-    return records.leases[-1].place if len(rows) == which[-1] else LAST_PLACE
+    horizons = []
+    for mode in (Mode.EXCLUSIVE, Mode.SHARED):
+        places = [lease.place for lease in records.leases[before:] if lease.mode is mode]
+        horizons.append(places[-1] if len(places) == queue[-1] else LAST_PLACE)
+    exclusive, shared = horizons
+    records.queues[queue] = (exclusive, shared)
