@@ -134,6 +134,9 @@ class Registrar:
             keys = view.lacking([command])
             if keys is not None:
                 view.load(keys, self.found(keys))
+            keys = view.lacking_in_crowds([command]) if view.is_crowded else None
+            if keys is not None:
+                view.load(keys, self.found(keys))
         return view
 
     def decide(self, command: Command, view: View | None = None) -> Decision | Refusal:

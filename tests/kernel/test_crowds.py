@@ -63,6 +63,19 @@ class TestSeveralResources:
         assert all(not lease.is_unconfirmed for lease in (granted.lease, *granted.also))
         assert registrar.queue("b") == ["cem"]
 
+    def test_are_passed_by_whoever_can_share_what_they_share(self) -> None:
+        registrar = Registrar()
+        first, second = registrar.grant("ann", "a"), registrar.grant("ann", "b")
+        both = registrar.join("bob", "a", mode=SHARED, also=also("b"))
+        one = registrar.join("cem", "a", mode=SHARED)
+
+        registrar.end(first)
+
+        assert registrar.holders("a") == ["cem"], "bob is first in line, and waits for b as well"
+        registrar.win(one)
+        registrar.end(second)
+        registrar.win(both)
+
     def test_leave_all_queues_together(self) -> None:
         registrar = Registrar()
         registrar.grant("ann", "a")

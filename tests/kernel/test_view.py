@@ -11,7 +11,7 @@ from leasehold.kernel.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.evolve import IllegalTransition, evolve
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import CHILDREN_PAGE, Keys, Missing, Records
+from leasehold.kernel.records import CHILDREN_PAGE, FIRST_IN_LINE, Keys, Missing, Records
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.view import View
 from tests.kernel.records import (
@@ -91,6 +91,15 @@ def test_a_command_lacks_nothing_that_is_here_already() -> None:
         load_lacking(view, command)
 
     assert view.lacking([claim, RENEW, RELEASE]) is None
+
+
+def test_an_end_needs_who_comes_next_where_somebody_waits() -> None:
+    view = View(an_authority())
+    view.load(Keys(leases={"lease-1", "lease-2"}), Records(leases=[a_lease()], awaited={DOOR}))
+    gone = replace(RELEASE, lease_ids=("lease-2",))
+
+    assert view.lacking_in_crowds([RELEASE]) == Keys(resources={DOOR}, queues={(*DOOR, FIRST_IN_LINE)})
+    assert view.lacking_in_crowds([gone]) is None, "nothing ends that is not there"
 
 
 def test_a_settled_view_still_knows_what_was_committed() -> None:

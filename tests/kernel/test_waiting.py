@@ -318,16 +318,18 @@ def test_a_waiter_cannot_be_renewed() -> None:
     assert registrar.refuse_renewal(registrar.lease(claim.lease_id)) is RefusalCode.LEASE_PENDING
 
 
-def test_renewing_what_was_won_confirms_it() -> None:
+@pytest.mark.parametrize("max_renewals", [-1, 0, 3])
+def test_renewing_what_was_won_confirms_it_and_does_not_count(max_renewals: int) -> None:
     registrar = Registrar()
     held = registrar.grant("ann")
-    claim = registrar.join("bob")
+    claim = registrar.join("bob", max_renewals=max_renewals)
     registrar.end(held)
 
     renewal = registrar.extend(registrar.lease(claim.lease_id))
 
     assert renewal.expires_in_ns == TTL
     assert not renewal.lease.is_unconfirmed
+    assert (renewal.lease.renewal_count, renewal.lease.last_renewed_at_ns) == (0, None)
     assert registrar.win(claim).repeated
 
 
@@ -471,3 +473,14 @@ def test_a_claim_lists_the_ids_of_its_leases() -> None:
     )
 
     assert claim.lease_ids == ("x", "x.1", "x.2")
+
+
+def test_what_a_waiter_has_won_lasts_no_longer_than_it_asked_for() -> None:
+    registrar = Registrar()
+    held = registrar.grant("ann")
+    claim = registrar.join("bob", ttl_ns=CLAIM_WINDOW_NS // 4)
+    registrar.end(held)
+
+    won = registrar.lease(claim.lease_id)
+
+    assert won.ticks_remaining(registrar.now().tick) == CLAIM_WINDOW_NS // 4

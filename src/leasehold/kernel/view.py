@@ -136,8 +136,7 @@ class View(QueueRecords):
         if key in self._awaited and not is_path(key[1]):
             if key not in self._resources_asked:
                 keys.resources.add(key)
-            if key not in self._queues:
-                keys.queues.add((*key, FIRST_IN_LINE))
+            keys.queues.add((*key, FIRST_IN_LINE))
 
     def _lacking_to_wait(self, command: Acquire, keys: Keys) -> None:
         key, holder = (command.tenant, command.resource), (command.tenant, command.holder)
