@@ -34,6 +34,11 @@ def other(**fields: Any) -> Lease:
     return a_lease(**({"lease_id": "lease-2", "token": TOKEN + 1, "holder": "bob"} | fields))
 
 
+def adopter(**fields: Any) -> Lease:
+    """A lease that was granted in the place of the first, which ended at that moment."""
+    return other(**({"adopted_from": "lease-1", "issued_at_ns": 9} | fields))
+
+
 def ended(state: LeaseState, **fields: Any) -> Lease:
     return a_lease(state=state, **(ENDED[state] | fields))
 
@@ -62,7 +67,11 @@ ENDED_LEASES = [
         pytest.param(state_of(a_lease(issued_tick=None)), id="rearmed"),
         pytest.param(state_of(a_lease(issued_tick=Tick(value=99))), id="a single tick"),
         pytest.param(state_of(a_lease(expires_tick=None)), id="unknown time"),
-        pytest.param(state_of(ended(LeaseState.RELEASED), other(adopted_from="lease-1")), id="adopted"),
+        pytest.param(state_of(ended(LeaseState.RELEASED), adopter()), id="adopted"),
+        pytest.param(
+            state_of(a_lease(token=TOKEN + 2), adopter(resource="window")),
+            id="adopted, and its id given again",
+        ),
         pytest.param(state_of(other(adopted_from="pruned")), id="adopted from a lease that is gone"),
         pytest.param(
             State(leases={"lease-1": a_lease(token=TOKEN + 8)}, authority=an_authority(counter=9)),
@@ -82,7 +91,7 @@ def test_a_sound_state_breaks_nothing(state: State) -> None:
         ([a_lease(**SHARED), other(holder="ann", **SHARED)], "default/door is held twice by one holder"),
         ([a_lease(), other(resource="window", token=TOKEN)], f"token {TOKEN} belongs to lease-1 and lease-2"),
         (
-            [ended(LeaseState.RELEASED, token=TOKEN + 1), other(token=TOKEN, adopted_from="lease-1")],
+            [ended(LeaseState.RELEASED, token=TOKEN + 1), adopter(token=TOKEN)],
             "lease lease-2 adopted lease-1 without a higher token",
         ),
         ([a_lease(token=TOKEN + 9)], f"token {TOKEN + 9} was granted, but the next would be {TOKEN + 9}"),
@@ -156,9 +165,7 @@ def test_every_problem_is_reported_at_once() -> None:
 
 
 def test_a_lease_that_was_adopted_under_the_same_token_is_reported_as_that_too() -> None:
-    adopted = other(token=TOKEN, adopted_from="lease-1")
-
-    assert invariants(state_of(ended(LeaseState.RELEASED), adopted)) == [
+    assert invariants(state_of(ended(LeaseState.RELEASED), adopter(token=TOKEN))) == [
         f"token {TOKEN} belongs to lease-1 and lease-2",
         "lease lease-2 adopted lease-1 without a higher token",
     ]

@@ -1,14 +1,16 @@
 """Removing old history, such that what is left can still be proved.
 
-One transaction writes a checkpoint, removes the entries that it covers, and lets go of leases that ended
-before all that is kept. Before that the whole ledger is checked: nothing is removed from one that is not
-right, because what is removed can never be looked at again.
+First the whole ledger is checked: nothing is removed from one that is not right, because what is removed can
+never be looked at again. Then it goes batch by batch, so that nobody who writes has to wait for long. Each
+batch is one transaction: it writes a checkpoint, removes the entries that this covers, and lets go of leases
+that ended before all that is kept. After any of them the ledger verifies; who was interrupted prunes again.
 
 Covered is the longest beginning of the ledger in which everything is older than what is to be kept, and no
 request is still remembered. It ends with a sealed commit, so history from before there were seals goes with
 the first sealed commit behind it. A ledger with nothing but checkpoints to remove is left alone.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
@@ -27,6 +29,8 @@ from leasehold.kernel.forgetting import forgotten
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
 
 DEFAULT_KEEP_NS = 30 * 24 * 3600 * NANOSECONDS_PER_SECOND
+BATCH_ENTRIES = 20_000
+"""After so many entries a batch ends with the commit that it is in. Others write between two batches."""
 _PAGE = 1_000
 
 
@@ -44,13 +48,18 @@ class Pruning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Plan(msgspec.Struct, kw_only=True):
-    """How far the ledger was checked, and what is to be removed from it."""
+    """What is to be removed from a ledger that was checked, and how far that has come."""
 
-    walk: Walk
+    checked: Walk
+    """Has checked everything."""
+    following: Walk
+    """Comes along behind, and knows the state at the end of each batch."""
     draft: StoreCheckpointed
-    """The checkpoint as it would be at this moment."""
-    state: bytes
-    entries: int
+    """A checkpoint as it would be at this moment, for nothing yet."""
+    ends: list[int]
+    """The last entries of the batches."""
+    gone: int
+    """The last entry that has gone already."""
 
 
 def prune(
@@ -59,66 +68,75 @@ def prune(
     actor: str,
     keep_ns: int = DEFAULT_KEEP_NS,
     dry_run: bool = False,
+    batch_entries: int = BATCH_ENTRIES,
     progress: Progress | None = None,
 ) -> Pruning:
     """Remove history that is older than `keep_ns`, or only say what would be removed.
 
-    Raises LedgerBroken, and changes nothing, if anything is wrong with the ledger.
+    Raises LedgerBroken if anything is wrong with the ledger. Then nothing was removed, unless what is wrong
+    came while this was at work.
     """
     if keep_ns < REQUEST_MEMORY_NS:
         raise InvalidInput("keep an hour at least: requests are remembered for so long", field="keep")
     if not dry_run:
         open_epoch(store, to_write=True)
+    done = Pruning(entries=0, leases=0, through=0, checkpoint=None)
     try:
         while True:
             with store.snapshot() as snapshot:
-                plan = _plan(snapshot, actor, keep_ns, progress)
+                plan = _plan(snapshot, actor, keep_ns, batch_entries, progress)
                 if plan is None:
-                    return Pruning(entries=0, leases=0, through=snapshot.pruned, checkpoint=None)
-            if dry_run:
-                return _told(plan, plan.draft, None)
-            with suppress(Conflict), store.write(durable=True) as transaction:
-                if _is_as_planned(transaction, plan):
-                    return _carry_out(store, transaction, plan)
+                    return replace(done, through=snapshot.pruned)
+                if dry_run:
+                    return _foretell(snapshot, plan)
+            done = _carry_out(store, plan, done)
+            if plan.gone == plan.ends[-1]:
+                return done
     except BrokenChain as error:
         raise LedgerBroken(
-            f"{error}; nothing was pruned. See what `leasehold verify` says, or restore a backup",
+            f"{error}; nothing {'more ' if done.entries else ''}was pruned. See what `leasehold verify` "
+            "says, or restore a backup",
             position=error.position,
         ) from error
 
 
-def _plan(snapshot: Snapshot, actor: str, keep_ns: int, progress: Progress | None) -> _Plan | None:
-    """Check the ledger, and note the state up to which it is to be pruned; None: nothing is to be."""
+def _plan(
+    snapshot: Snapshot, actor: str, keep_ns: int, batch_entries: int, progress: Progress | None
+) -> _Plan | None:
+    """Check the ledger, and find what is to be removed from it; None: nothing is to be."""
     authority, reading = snapshot.authority, snapshot.reading()
     if authority is None:
         return None
     now, before_ns = now_of(authority, reading), reading.wall_ns - keep_ns
-    walk = Walk()
-    walk.begin(snapshot)
-    start = walk.head.position
-    through = _last_to_go(snapshot, start, before_ns, authority, now)
-    if through == start:
+    checked, following = Walk(), Walk()
+    following.begin(snapshot)
+    gone = following.head.position
+
+    def may_go(event: Event) -> bool:
+        return event.at_ns < before_ns and _is_past(event, authority, now)
+
+    ends = _ends_of_batches(snapshot, gone, batch_entries, may_go)
+    if not ends:
         return None
-    walk.go(snapshot, progress, until=through)
-    assert walk.state.authority is not None, "a ledger that begins has a registrar"
+    checked.go(snapshot, progress)
     draft = StoreCheckpointed(
         tick=now.tick,
         at_ns=now.wall_ns,
         actor=actor,
-        covers=through,
-        covers_hash=walk.head.hash,
+        covers=0,
+        covers_hash=b"",
         state_digest=b"",
         ended_before_ns=before_ns,
-        token_below=walk.state.authority.next_token(),
+        token_below=0,
     )
-    state = encode_state(walk.state, draft)
-    walk.go(snapshot, progress)
-    draft = replace(draft, state_digest=state_digest(state))
-    return _Plan(walk=walk, draft=draft, state=state, entries=through - start)
+    return _Plan(checked=checked, following=following, draft=draft, ends=ends, gone=gone)
 
 
-def _last_to_go(snapshot: Snapshot, start: int, before_ns: int, authority: Authority, now: Now) -> int:
-    """Return the end of the last commit up to which everything can go; `start` if that is nothing."""
+def _ends_of_batches(
+    snapshot: Snapshot, start: int, batch_entries: int, may_go: Callable[[Event], bool]
+) -> list[int]:
+    """Return the ends of commits that are to be the ends of batches: the last is that of all that can go."""
+    ends: list[int] = []
     position = through = sealed = start
     worthwhile = False
     while rows := snapshot.rows(position, _PAGE):
@@ -127,14 +145,20 @@ def _last_to_go(snapshot: Snapshot, start: int, before_ns: int, authority: Autho
                 event = decode_event(body)
             except ValueError as error:
                 raise BrokenChain(position, f"is no event that this version understands: {error}") from error
-            if event.at_ns >= before_ns or not _is_past(event, authority, now):
-                return through
+            if not may_go(event):
+                return _with_last(ends, through, start)
             worthwhile = worthwhile or not isinstance(event, StoreCheckpointed)
             if seal is not None:
                 sealed = position
             if worthwhile:
                 through = sealed
-    return through
+            if through - (ends[-1] if ends else start) >= batch_entries:
+                ends.append(through)
+    return _with_last(ends, through, start)
+
+
+def _with_last(ends: list[int], through: int, start: int) -> list[int]:
+    return ends if through == (ends[-1] if ends else start) else [*ends, through]
 
 
 def _is_past(event: Event, authority: Authority, now: Now) -> bool:
@@ -146,33 +170,72 @@ def _is_past(event: Event, authority: Authority, now: Now) -> bool:
     return now.tick.value - since >= REQUEST_MEMORY_NS
 
 
-def _is_as_planned(transaction: Transaction, plan: _Plan) -> bool:
+def _foretell(snapshot: Snapshot, plan: _Plan) -> Pruning:
+    """Say what would be removed."""
+    plan.following.go(snapshot, until=plan.ends[-1])
+    leases = forgotten(plan.checked.state.leases, _draft_at(plan))
+    entries = plan.ends[-1] - plan.gone
+    return Pruning(entries=entries, leases=len(leases), through=plan.ends[-1], checkpoint=None)
+
+
+def _carry_out(store: Store, plan: _Plan, done: Pruning) -> Pruning:
+    """Remove batch after batch; stop where somebody else has pruned, or put another ledger in place."""
+    for end in plan.ends:
+        with store.snapshot() as snapshot:
+            if not _is_as_planned(snapshot, plan):
+                break
+            plan.following.go(snapshot, until=end)
+        draft = _draft_at(plan)
+        state = encode_state(plan.following.state, draft)
+        draft = replace(draft, state_digest=state_digest(state))
+        while plan.gone < end:
+            with suppress(Conflict), store.write(durable=True) as transaction:
+                if not _is_as_planned(transaction, plan):
+                    return done
+                removed = _remove(store, transaction, plan, draft, state)
+                done = replace(
+                    removed, entries=done.entries + removed.entries, leases=done.leases + removed.leases
+                )
+    return done
+
+
+def _draft_at(plan: _Plan) -> StoreCheckpointed:
+    """Return the checkpoint for all up to where the state is known."""
+    following = plan.following
+    assert following.state.authority is not None, "a ledger that begins has a registrar"
+    return replace(
+        plan.draft,
+        covers=following.head.position,
+        covers_hash=following.head.hash,
+        token_below=following.state.authority.next_token(),
+    )
+
+
+def _is_as_planned(snapshot: Snapshot, plan: _Plan) -> bool:
     """Say whether nobody else has pruned, or put another ledger in place, since the plan was made."""
-    rows = transaction.rows(plan.walk.head.position - 1, 1)
-    began = plan.draft.covers - plan.entries
-    return transaction.pruned == began and bool(rows) and rows[0][2] == plan.walk.head.hash
+    rows = snapshot.rows(plan.checked.head.position - 1, 1)
+    return snapshot.pruned == plan.gone and bool(rows) and rows[0][2] == plan.checked.head.hash
 
 
-def _carry_out(store: Store, transaction: Transaction, plan: _Plan) -> Pruning:
-    plan.walk.go(transaction)  # What has come since the plan was made.
+def _remove(
+    store: Store, transaction: Transaction, plan: _Plan, draft: StoreCheckpointed, state: bytes
+) -> Pruning:
+    """Remove one batch."""
+    plan.checked.go(transaction)  # What has come since.
     authority = transaction.authority
     assert authority is not None, "a store that was opened has a registrar"
     now = now_of(authority, transaction.reading())
-    checkpoint = replace(plan.draft, tick=now.tick, at_ns=now.wall_ns)
+    checkpoint = replace(draft, tick=now.tick, at_ns=now.wall_ns)
     position = transaction.head.position + 1
     pruned = Pruned(
         through=checkpoint.covers,
-        forgotten=forgotten(plan.walk.state.leases, checkpoint),
-        checkpoint=Checkpoint(position=position, state=plan.state),
+        forgotten=forgotten(plan.checked.state.leases, checkpoint),
+        checkpoint=Checkpoint(position=position, state=state),
     )
     record(transaction, [checkpoint], store.sealer, pruned=pruned)
-    return _told(plan, checkpoint, position)
-
-
-def _told(plan: _Plan, checkpoint: StoreCheckpointed, position: int | None) -> Pruning:
+    entries = checkpoint.covers - plan.gone
+    plan.gone = checkpoint.covers
+    plan.checked.stand_on(position)
     return Pruning(
-        entries=plan.entries,
-        leases=len(forgotten(plan.walk.state.leases, checkpoint)),
-        through=checkpoint.covers,
-        checkpoint=position,
+        entries=entries, leases=len(pruned.forgotten), through=checkpoint.covers, checkpoint=position
     )

@@ -104,6 +104,10 @@ class Walk:
         if until is None:
             self._check_end()
 
+    def stand_on(self, checkpoint: int) -> None:
+        """Take note that the state which is kept has changed: an entry that comes next vouches for it."""
+        self._vouching = checkpoint
+
     def _check_end(self) -> None:
         if self._newest_checkpoint != self._vouching:
             raise BrokenChain(

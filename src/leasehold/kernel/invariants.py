@@ -106,7 +106,10 @@ def _tokens_rise(state: State) -> Iterator[str]:
             yield f"token {lease.token} belongs to {seen[lease.token]} and {lease.lease_id}"
         seen[lease.token] = lease.lease_id
         replaced = state.leases.get(lease.adopted_from or "")
-        if replaced is not None and replaced.token >= lease.token:
+        # If it was pruned since, its id may be another's: the one that was adopted ended at that moment.
+        if replaced is None or replaced.terminated_at_ns != lease.issued_at_ns:
+            continue
+        if replaced.token >= lease.token:
             yield f"lease {lease.lease_id} adopted {replaced.lease_id} without a higher token"
     authority = state.authority
     if authority is None:

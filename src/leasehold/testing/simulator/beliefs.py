@@ -12,6 +12,7 @@ promise of the tokens: the newer grant has the higher one, and a resource that h
 
 from typing import TYPE_CHECKING
 
+from leasehold.certificates.certificate import Certificate
 from leasehold.engine.keeper import Kept
 from leasehold.kernel.lease import Lease, Mode, Token
 from leasehold.kernel.records import ResourceKey
@@ -48,18 +49,18 @@ class Resource:
     """Something out there that checks tokens: it never takes a lower one after a higher one."""
 
     def __init__(self) -> None:
-        self._highest = 0
+        self.highest = 0
         self._highest_exclusive = 0
 
-    def act(self, lease: Lease) -> Token | None:
+    def act(self, lease: Lease | Certificate) -> Token | None:
         """Take an act, or return the higher token that stands against it.
 
         Sharers do not exclude each other, so their tokens count only against exclusive holders.
         """
-        rival = self._highest if lease.mode is Mode.EXCLUSIVE else self._highest_exclusive
+        rival = self.highest if lease.mode is Mode.EXCLUSIVE else self._highest_exclusive
         if lease.token < rival:
             return rival
-        self._highest = max(self._highest, lease.token)
+        self.highest = max(self.highest, lease.token)
         if lease.mode is Mode.EXCLUSIVE:
             self._highest_exclusive = max(self._highest_exclusive, lease.token)
         return None

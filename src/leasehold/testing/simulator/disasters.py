@@ -159,4 +159,4 @@ class Disasters:
         self._witness.history_was_lost(before)
 
     def _hashes(self) -> list[bytes]:
-        return [entry.hash for entry in self._disk.entries]
+        return [entry.hash for entry in self._witness.archive.history()]

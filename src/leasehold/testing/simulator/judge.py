@@ -189,6 +189,7 @@ class Judge:
         match refusal.code:
             case RefusalCode.LEASE_NOT_FOUND if lease is not None and lease.key[0] == command.tenant:
                 there = lease.issued_position <= self._position
+                there = there and truth.let_go.get(lease.lease_id) != lease.token
                 self._require(not there, "{} was not found, and is there", refusal.lease_id)
             case RefusalCode.HELD | RefusalCode.ALREADY_HELD:
                 assert lease is not None

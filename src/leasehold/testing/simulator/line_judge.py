@@ -7,6 +7,7 @@ because of a budget, a scope or a parent is refused for a reason that was there.
 from leasehold.kernel.answers import Spent
 from leasehold.kernel.commands import Acquire, Command, Derive, Renew, Spend
 from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.tick import Tick
 from leasehold.testing.simulator.accounts import Account, Accounts, Limits, is_within, limits_of, short_of
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.truth import TrueLease
@@ -52,9 +53,11 @@ class LineJudge:
     def check_refusal(self, command: Command, refusal: Refusal) -> None:
         """See that what was spent is not refused afterwards, and count who came too late."""
         spent_at = self._accounts.spends.get(command.request_id)
-        if spent_at is not None and spent_at <= self._position:
+        truth = self._witness.truth
+        now = Tick(value=self._tick, era=truth.ticks[-1].era) if truth.ticks else Tick(value=0)
+        if spent_at is not None and spent_at <= self._position and truth.is_known(spent_at, now):
             self._stage.violate("{} was spent before, and refused: {}", command, refusal)
-        lease = self._witness.truth.leases.get(refusal.lease_id or "")
+        lease = truth.leases.get(refusal.lease_id or "")
         fell = refusal.code in (RefusalCode.LEASE_TERMINAL, RefusalCode.LEASE_EXPIRED)
         if fell and lease is not None and self._accounts.above(lease.lease_id):
             kind = type(command).__name__.lower()

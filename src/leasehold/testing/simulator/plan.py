@@ -48,6 +48,7 @@ _DISASTERS = (
     "two incarnations at once",
 )
 
+_ARCHIVING = ("history to be pruned", "history to be pruned", "tables damaged and rebuilt")
 _FOR_CHILDREN = ("desk", "shelf")
 
 
@@ -74,6 +75,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to the machine and the store, in this order, spread over the time."""
     delegating: bool
     """Leases have scopes and budgets, and children."""
+    certifying: bool
+    """Resources that cannot ask anybody are shown certificates."""
+    archiving: tuple[str, ...]
+    """What is done to the history."""
 
     @property
     def horizon_ns(self) -> int:
@@ -103,7 +108,17 @@ def draw_plan(seed: int, random: Random) -> Plan:
         },
         disasters=_draw_disasters(random),
         delegating=delegating,
+        certifying=seed % 4 in (0, 1),
+        archiving=_draw_archiving(seed),
     )
+
+
+def _draw_archiving(seed: int) -> tuple[str, ...]:
+    """Draw it from dice of its own: worlds in which nothing is done are what they were without it."""
+    random = Random(f"archiving {seed}")
+    if seed % 4 in (1, 2):
+        return ()
+    return tuple(random.choice(_ARCHIVING) for _ in range(random.randint(0, 3)))
 
 
 def _draw_disasters(random: Random) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ class Stage:
         self.calm = False
         """No more faults: what is still open comes to its end."""
         self.violation: Violation | None = None
+        self._until_ns = 0
         self._queue: list[tuple[int, int, Action]] = []
         self._order = itertools.count()
         self._trace = trace
@@ -45,12 +46,19 @@ class Stage:
 
     def run(self, until_ns: int) -> None:
         """Let everything happen that is due until then, in order."""
-        while self._queue and self._queue[0][0] <= until_ns:
+        self._until_ns = until_ns
+        while self._queue and self._queue[0][0] <= self._until_ns:
             when_ns, _, action = heapq.heappop(self._queue)
             self.now_ns = max(self.now_ns, when_ns)
             action()
             self.check()
-        self.now_ns = max(self.now_ns, until_ns)
+        self.now_ns = max(self.now_ns, self._until_ns)
+
+    def sleep(self, duration_ns: int) -> None:
+        """Let all machines be suspended: time goes on, and what anybody had planned happens later."""
+        self.now_ns += duration_ns
+        self._until_ns += duration_ns
+        self._queue = [(when_ns + duration_ns, order, action) for when_ns, order, action in self._queue]
 
     def check(self) -> None:
         """Raise the violation that was found, also if whoever was told of it has swallowed it."""

@@ -68,7 +68,7 @@ class SimulatedStore:
         if not blocking and self._stage.strikes("store was busy"):
             raise WouldBlock
         self._come_between(self)
-        look = Look(len(self._disk.entries))
+        look = Look(self._disk.tables.position)
         self.looks.append(look)
         version = self._disk.version
 
@@ -121,7 +121,7 @@ class SimulatedStore:
     def wait(self, position: int, timeout: float) -> bool:
         """Say whether the ledger goes beyond `position`; nothing here waits."""
         del timeout
-        return len(self._disk.entries) > position
+        return self._disk.tables.position > position
 
     def blocker(self) -> int | None:
         """Return None: nobody waits for anybody."""

@@ -39,6 +39,8 @@ FAULTS = (
     "key rotated",
     "file copied",
     "file copied and machine rebooted",
+    "history to be pruned",
+    "tables damaged and rebuilt",
 )
 """What goes wrong."""
 
@@ -109,6 +111,17 @@ OUTCOMES = (
     "two trusted at once: parent ended",
     "two trusted at once: forgotten",
     "request repeated after it was forgotten",
+    "history pruned",
+    "leases let go of",
+    "certificate issued",
+    "certificate refused",
+    "certificate let in",
+    "certificate let in after its lease had ended",
+    "stale certificate refused",
+    "expired certificate refused",
+    "certificate of another time",
+    "certificate of a retired key refused",
+    "forged certificate refused",
 )
 """What comes of it."""
 

@@ -5,6 +5,8 @@ of the kernel, by carrying every lease along whenever a new era begins, and shor
 right: what the kernel decides is held against it.
 """
 
+from collections.abc import Iterable
+
 from leasehold.kernel.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.events import (
     REGISTRAR,
@@ -31,7 +33,7 @@ from leasehold.kernel.events import (
     StoreCheckpointed,
     StoreOpened,
 )
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease import Mode, Token
 from leasehold.kernel.records import ResourceKey
 from leasehold.kernel.tick import Tick
 from leasehold.testing.simulator.accounts import Accounts
@@ -128,6 +130,10 @@ class Truth:
         """The position of the last renewal for each request."""
         self.ticks: list[Tick] = []
         """When each entry of the ledger was decided."""
+        self.pruned = 0
+        """The last entry that the ledger does not have any more."""
+        self.let_go: dict[str, Token] = {}
+        """The leases that the tables do not have any more, each with its last token."""
         self.accounts = Accounts(self)
         """What leases may spend, and whose children they are."""
         self._boot_id = ""
@@ -234,13 +240,22 @@ class Truth:
         self.grants[lease.request_id] = lease
         return None
 
+    def prune(self, through: int, lease_ids: Iterable[str]) -> None:
+        """Take in that entries, and leases, are gone: of those nothing has to be known any more."""
+        self.pruned = through
+        self.let_go |= {lease_id: self.leases[lease_id].token for lease_id in lease_ids}
+
     def is_remembered(self, request_id: str, now: Tick) -> bool:
         """Say whether the registrar must still know a grant: for an hour, and in another era for ever."""
         grant = self.grants.get(request_id)
-        if grant is None:
+        return grant is not None and self.is_known(grant.issued_position, now)
+
+    def is_known(self, position: int, now: Tick) -> bool:
+        """Say whether the registrar must still know what an entry was the answer to, unless it was pruned."""
+        if position <= self.pruned:
             return False
-        granted = self.ticks[grant.issued_position - 1]
-        return granted.era != now.era or now.value - granted.value < REQUEST_MEMORY_NS
+        then = self.ticks[position - 1]
+        return then.era != now.era or now.value - then.value < REQUEST_MEMORY_NS
 
     def _renew(self, event: LeaseRenewed, position: int) -> str | None:
         request_id, now = request_id_of(event), event.tick.value

@@ -26,6 +26,7 @@ from leasehold.kernel.events import (
     LeaseRenewed,
     LeaseRevoked,
     LeaseSpent,
+    StoreCheckpointed,
     StoreOpened,
 )
 from leasehold.kernel.evolve import IllegalTransition
@@ -33,6 +34,8 @@ from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Mode, ReleaseReason, Token
 from leasehold.kernel.replay import State
 from leasehold.testing.simulator.accounts import was_asked_for
+from leasehold.testing.simulator.archive import Archive
+from leasehold.testing.simulator.archive_judge import ArchiveJudge
 from leasehold.testing.simulator.disk import Disk
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.truth import Truth, request_id_of
@@ -61,9 +64,12 @@ class Witness:
         self._highest_token = 0
         self.highest_epoch = 0
         self._acknowledged: dict[int, bytes] = {}
+        self.archive = Archive()
+        self._archive_judge = ArchiveJudge(stage, self.archive)
 
     def saw(self, batch: Batch, tick: int | None) -> None:
         """Check a batch that was just committed, and had been decided when the clock read `tick`."""
+        self.archive.keep(batch, self._stage.now_ns)
         for entry in batch.entries:
             event = entry.event
             self._stage.say("  #{} {}", entry.position, event)
@@ -79,6 +85,7 @@ class Witness:
             if problem is not None:
                 self._stage.violate("{}", problem)
             self._excuse(event)
+        self._archive_judge.check(batch, self.truth)
         self._check_tables(batch)
         self._check_quotas(batch)
         _note(self._stage.tally.note, batch)
@@ -165,14 +172,15 @@ class Witness:
 
     def check_acknowledged(self) -> None:
         """See that everything anybody was ever told is in the ledger."""
-        entries = self._disk.entries
+        entries = self.archive.history()
         for position, entry_hash in self._acknowledged.items():
             if position > len(entries) or entries[position - 1].hash != entry_hash:
                 self._stage.violate("entry {} was acknowledged, and is gone", position)
 
     def history_was_lost(self, before: list[bytes]) -> None:
         """Start over from what is left of the history whose hashes were `before`."""
-        entries = self._disk.entries
+        self.archive.go_on_from(self._disk.entries[-1] if self._disk.entries else None)
+        entries = self.archive.history()
         pairs = zip(before, entries, strict=False)
         kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1].hash, pairs))
         self._acknowledged = {
@@ -183,6 +191,8 @@ class Witness:
         for entry in entries:
             self._replay(entry.event)
             self.truth.apply(entry.event, entry.position)
+            if isinstance(entry.event, StoreCheckpointed):
+                self.truth.prune(entry.event.covers, self.archive.let_go_by(entry))
         last_tick = earlier.ticks[-1].value
         for lease_id, lease in earlier.leases.items():
             now = self.truth.leases.get(lease_id)
@@ -218,7 +228,7 @@ def _note(note: Callable[[str], None], batch: Batch) -> None:
                 note(f"epoch raised: {event.reason}")
             case KeyEnrolled() | KeyVouched() | KeyRetired():
                 note(event.type)
-            case StoreOpened() | LeaseDelegated():
+            case StoreOpened() | LeaseDelegated() | StoreCheckpointed():
                 pass
             case _:
                 note(event.type.removeprefix("lease.").replace("_", " "))

@@ -10,8 +10,10 @@ from leasehold.engine.batch import Rules, open_epoch, run_batch
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import REQUEST_MEMORY_NS, Acquire
 from leasehold.kernel.limits import Quotas
+from leasehold.testing.simulator.archiving import Archivist
 from leasehold.testing.simulator.behaviour import Behaviour
 from leasehold.testing.simulator.beliefs import Beliefs
+from leasehold.testing.simulator.certifying import Notary
 from leasehold.testing.simulator.client import SimulatedClient
 from leasehold.testing.simulator.clocks import AuthorityClock
 from leasehold.testing.simulator.disasters import Disasters
@@ -59,8 +61,8 @@ def simulate(seed: int, trace: Callable[[str], None] | None = None) -> Report:
     except Exception as error:
         problem = str(stage.violation or f"{type(error).__name__}: {error}")
         raise SimulationFailed(seed, problem, stage.last_lines()) from error
-    entries = world.disk.entries
-    return Report(seed=seed, plan=stage.plan, tally=stage.tally, entries=len(entries), head=entries[-1].hash)
+    last = world.disk.entries[-1]
+    return Report(seed=seed, plan=stage.plan, tally=stage.tally, entries=last.position, head=last.hash)
 
 
 class World:
@@ -137,6 +139,8 @@ class World:
         """Let the world run its course, and check what it has come to."""
         stage, plan = self._stage, self._stage.plan
         stage.say("{}", plan)
+        Archivist(stage, self.disk, self._witness, self._new_store()).start()
+        Notary(stage, self._clock, self._witness, self._new_store(), self._clients).start()
         for number, kind in enumerate(plan.disasters):
             share = (number + stage.random.random()) / len(plan.disasters)
             when_ns = int(plan.horizon_ns * (0.15 + 0.75 * share))
@@ -144,7 +148,7 @@ class World:
             stage.after(when_ns, lambda kind=kind: self._strike(kind))  # type: ignore[misc]
         stage.run(plan.horizon_ns)
         stage.calm = True
-        stage.run(plan.horizon_ns + 4 * plan.ttl_ns)
+        stage.run(stage.now_ns + 4 * plan.ttl_ns)
         self._check_liveness()
         self._repeat_old_requests()
         self._check_whole()

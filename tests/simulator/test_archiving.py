@@ -1,0 +1,158 @@
+"""What is broken on purpose about pruning, rebuilding and certificates is found by the simulator.
+
+Each test puts a mistake where it would be made, and the simulator has to say which promise it breaks.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.certificates import issuing, verifying
+from leasehold.certificates import signing as jws
+from leasehold.certificates.certificate import body_of
+from leasehold.enforcing.fence import Fence
+from leasehold.engine import pruning, walking
+from leasehold.engine.beginning import find_beginning
+from leasehold.engine.registrar import LeaseStatus, status_of
+from leasehold.kernel import checkpoint, forgetting, replay
+from leasehold.kernel.events import StoreCheckpointed
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.replay import State
+from leasehold.stores.memory import MemoryTables
+from leasehold.testing.simulator import SimulationFailed, simulate
+
+PRUNING = range(0, 200, 4), range(3, 200, 4)
+"""Seeds of worlds whose history is pruned; in the second half of them leases have children, too."""
+CERTIFYING = (range(0, 120, 4),)
+
+
+def test_entries_that_are_pruned_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "REQUEST_MEMORY_NS", 0)
+    monkeypatch.setattr(pruning, "_is_past", lambda *_: True)
+    plan = pruning._plan
+
+    def hasty(snapshot: Any, actor: str, keep_ns: int, *rest: Any) -> Any:
+        return plan(snapshot, actor, keep_ns // 2, *rest)
+
+    monkeypatch.setattr(pruning, "_plan", hasty)
+    assert "was pruned" in found(PRUNING)
+
+
+def test_a_commit_that_is_pruned_by_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = pruning._ends_of_batches
+
+    def half(*arguments: Any) -> list[int]:
+        return [max(end - 1, 1) for end in ends(*arguments)[:1]]
+
+    monkeypatch.setattr(pruning, "_ends_of_batches", half)
+    assert "without the rest of its commit" in found(PRUNING)
+
+
+def test_a_lease_that_goes_although_it_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go(
+        monkeypatch,
+        lambda leases, event: [lease_id for lease_id, lease in leases.items() if old(lease, event)],
+    )
+    assert "has not ended" in found(PRUNING)
+
+
+def test_a_lease_that_goes_although_what_granted_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_go(monkeypatch, lambda leases, event: [one for one, lease in leases.items() if lease.is_terminal])
+    assert "what granted it was not pruned" in found(PRUNING)
+
+
+def test_a_checkpoint_without_what_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    spell = checkpoint.encode_state
+
+    def poorer(state: State, event: StoreCheckpointed) -> bytes:
+        return spell(replace(state, leases={}), event)
+
+    monkeypatch.setattr(pruning, "encode_state", poorer)
+    assert found(PRUNING)
+
+
+def test_tables_that_are_made_anew_without_their_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = MemoryTables.rebuild
+
+    def forgetful(self: MemoryTables, state: State) -> None:
+        make(self, state)
+        self.requests = {}
+
+    monkeypatch.setattr(MemoryTables, "rebuild", forgetful)
+    assert "made anew are not what they were" in found(PRUNING)
+
+
+def test_a_walk_that_does_not_go_on_from_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare(snapshot: Any) -> Any:
+        return replace(find_beginning(snapshot), state=State())
+
+    monkeypatch.setattr(walking, "find_beginning", bare)
+    assert found(PRUNING)
+
+
+def test_a_certificate_of_a_lease_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def generous(lease: Lease, snapshot: Any) -> LeaseStatus:
+        status = status_of(lease, snapshot)
+        return status if status.is_live else replace(status, expires_in=60.0)
+
+    monkeypatch.setattr(issuing, "status_of", generous)
+    assert "and was certified" in found(CERTIFYING)
+
+
+def test_a_certificate_that_lasts_longer_than_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    def longer(lease: Lease, **facts: Any) -> bytes:
+        return body_of(lease, **facts | {"left_ns": 2 * lease.ttl_ns})
+
+    monkeypatch.setattr(issuing, "body_of", longer)
+    assert "too late" in found(CERTIFYING)
+
+
+def test_a_certificate_that_is_refused_to_who_holds_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeaseStatus, "is_live", property(lambda self: self.expires_in > 1))
+    assert "was not certified" in found(CERTIFYING)
+
+
+def test_an_expiry_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying, "_check_time", lambda *_: None)
+    assert "too late" in found(CERTIFYING)
+
+
+def test_a_signature_that_nobody_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jws, "is_signed", lambda *_: True)
+    assert "a forged certificate" in found(CERTIFYING)
+
+
+def test_a_certificate_that_is_good_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verifying, "_check_subject", lambda *_: None)
+    assert "another resource" in found(CERTIFYING)
+
+
+def test_a_fence_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Fence, "admit", lambda *_: None)
+    assert "was let in behind" in found(CERTIFYING)
+
+
+def old(lease: Lease, event: StoreCheckpointed) -> bool:
+    """Was the lease granted by what is pruned?"""
+    return lease.token < event.token_below
+
+
+def let_go(
+    monkeypatch: pytest.MonkeyPatch, choose: Callable[[Mapping[str, Lease], StoreCheckpointed], list[str]]
+) -> None:
+    """Let pruning, and every replay, let go of other leases than it should."""
+    for module in (pruning, checkpoint, replay, forgetting):
+        monkeypatch.setattr(module, "forgotten", choose)
+
+
+def found(worlds: Iterable[range]) -> str:
+    """Return the first promise that is seen to be broken."""
+    for seeds in worlds:
+        for seed in seeds:
+            try:
+                simulate(seed)
+            except SimulationFailed as failure:
+                return failure.problem
+    raise AssertionError("nothing was noticed")
