@@ -8,6 +8,8 @@ file opened for appending, so a line is there whole or not at all, and before an
     renewed LEASE TOKEN RESOURCE MODE COUNT 0       the registrar has renewed it so often by now
     act LEASE TOKEN RESOURCE MODE FROM UNTIL        trusted in the lease all the time between these ticks
     lost LEASE TOKEN RESOURCE MODE 0 0              found out, in whatever way, that it is gone
+
+`waiter` and `climber` are others of its kind.
 """
 
 import mmap
@@ -49,51 +51,64 @@ class Contender:
 
     def __init__(self, folder: str, place: int, places: int, resources: int, ttl: float) -> None:
         self._board = Board(f"{folder}/board", places)
-        self._log = os.open(f"{folder}/log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._log, self._notes = (
+            os.open(f"{folder}/{name}", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            for name in ("log", "notes")
+        )
         self._place = place
         self._resources = resources
-        self._ttl = ttl
-        self._clock = SystemClock()
-        self._random = random.Random()
+        self.ttl = ttl
+        self.clock = SystemClock()
+        self.random = random.Random()
         self._nothing = threading.Event()
-        self._held: dict[str, leasehold.HeldLease] = {}
+        self.held: dict[str, leasehold.HeldLease] = {}
         self._trusted_from: dict[str, int] = {}
-        self._leases = leasehold.connect(
+        self.leases = leasehold.connect(
             f"{folder}/leases.db", holder=f"{place}.{os.getpid()}", timeout=300, create=False
         )
 
     def run(self) -> None:
         """Go on until the end is written on the board, and release what is held then."""
-        while not 0 < self._board.read(END_TICK) <= self._clock.tick_ns():
+        while not self.is_over():
             self._acquire_one()
-            for _ in range(self._random.randint(1, 4)):
-                self._act_on_all()
-                self._nothing.wait(self._random.uniform(0, 0.008))
-            if self._random.random() < 0.3:
+            for _ in range(self.random.randint(1, 4)):
+                self.act_on_all()
+                self.rest(0.008)
+            if self.random.random() < 0.3:
                 self._renew_all()
-            if self._held and self._random.random() < 0.6:
+            if self.held and self.random.random() < 0.6:
                 self._release_one()
-        for _ in list(self._held):
+        for _ in list(self.held):
             self._release_one()
-        self._leases.close()
+        self.leases.close()
+
+    def is_over(self) -> bool:
+        """Say whether the supervisor wants everybody to end."""
+        return 0 < self._board.read(END_TICK) <= self.clock.tick_ns()
+
+    def rest(self, seconds: float) -> None:
+        """Do nothing for a while, at most so long."""
+        self._nothing.wait(self.random.uniform(0, seconds))
 
     def _acquire_one(self) -> None:
-        resource = f"prize-{self._random.randrange(self._resources)}"
-        if resource in self._held:
+        resource = f"prize-{self.random.randrange(self._resources)}"
+        if resource in self.held:
             return
-        shared = self._resources > 1 and self._random.random() < 0.5
-        lease = self._leases.try_acquire(resource, ttl=self._ttl, mode="shared" if shared else "exclusive")
-        self._count()
-        if lease is None:
-            return
-        self._write("granted", lease)
-        trusted_from = self._clock.tick_ns()
-        self._held[resource] = lease
-        self._trusted_from[resource] = trusted_from
+        shared = self._resources > 1 and self.random.random() < 0.5
+        lease = self.leases.try_acquire(resource, ttl=self.ttl, mode="shared" if shared else "exclusive")
+        self.count()
+        if lease is not None:
+            self.take(lease)
 
-    def _act_on_all(self) -> None:
-        for resource, lease in list(self._held.items()):
-            until = self._clock.tick_ns()
+    def take(self, lease: leasehold.HeldLease) -> None:
+        """Write down what was granted, and act under it from now on."""
+        self._write("granted", lease)
+        self._trusted_from[lease.resource] = self.clock.tick_ns()
+        self.held[lease.resource] = lease
+
+    def act_on_all(self) -> None:
+        for resource, lease in list(self.held.items()):
+            until = self.clock.tick_ns()
             try:
                 lease.ensure()
             except leasehold.LeaseLost:
@@ -104,11 +119,11 @@ class Contender:
             self._trusted_from[resource] = until
 
     def _renew_all(self) -> None:
-        held = list(self._held.values())
+        held = list(self.held.values())
         if not held:
             return
-        results = self._leases.renew_many(held)
-        self._count()
+        results = self.leases.renew_many(held)
+        self.count()
         for lease, result in zip(held, results, strict=True):
             if isinstance(result, leasehold.LeaseStatus):
                 self._write("renewed", lease, result.lease.renewal_count)
@@ -118,27 +133,36 @@ class Contender:
                 raise result
 
     def _release_one(self) -> None:
-        self._release(self._random.choice(list(self._held.values())))
+        self.release(self.random.choice(list(self.held.values())))
 
-    def _release(self, lease: leasehold.HeldLease) -> None:
+    def release(self, lease: leasehold.HeldLease) -> None:
         released = lease.release()
-        self._count()
+        self.count()
         self._write("released" if released else "lost", lease)
-        del self._held[lease.resource]
+        del self.held[lease.resource]
 
     def _forget(self, lease: leasehold.HeldLease) -> None:
         """Stop using a lease; and give it back, as a holder stops trusting a little before it is over."""
         self._write("lost", lease)
-        self._release(lease)
+        self.release(lease)
 
-    def _count(self) -> None:
+    def count(self) -> None:
         self._board.write(self._place, self._board.read(self._place) + 1)
+
+    def note(self, text: str) -> None:
+        """Write down something that is about no lease."""
+        os.write(self._notes, f"{text}\n".encode())
 
     def _write(self, what: str, lease: leasehold.HeldLease, one: int = 0, two: int = 0) -> None:
         line = f"{what} {lease.lease_id} {lease.token} {lease.resource} {lease.mode} {one} {two}\n"
         os.write(self._log, line.encode())
 
 
-if __name__ == "__main__":
+def play(kind: type[Contender]) -> None:
+    """Be a contender of this kind, as the supervisor's arguments say."""
     place, places, resources = map(int, sys.argv[2:5])
-    Contender(sys.argv[1], place, places, resources, float(sys.argv[5])).run()
+    kind(sys.argv[1], place, places, resources, float(sys.argv[5])).run()
+
+
+if __name__ == "__main__":
+    play(Contender)

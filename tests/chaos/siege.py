@@ -28,6 +28,7 @@ class Report:
     seed: int
     seconds: float
     operations: int = 0
+    end_tick: int = 0
     kills: int = 0
     kills_of_writers: int = 0
     stops: int = 0
@@ -71,8 +72,18 @@ class _Contender:
 class Supervisor:
     """Keeps a number of contenders at work on one store, and makes their lives hard."""
 
-    def __init__(self, folder: Path, *, seed: int, places: int, resources: int, ttl: float) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        places: int,
+        resources: int = 1,
+        ttl: float,
+        program: str = "contender",
+    ) -> None:
         self._folder = folder
+        self._program = program
         self._places = places
         self._resources = resources
         self._ttl = ttl
@@ -116,6 +127,7 @@ class Supervisor:
                 next_stop = self._after(stop_every)
             until = min([end, next_kill, next_stop, *(one.resume_at for one in self._stopped())])
             self._watch(until)
+        self.report.end_tick = end
         self.report.operations = self._operations() - operations
         self.report.seconds = (self._clock.tick_ns() - start) / SECOND
         self._end()
@@ -128,11 +140,13 @@ class Supervisor:
         return sum(self._board.read(place) for place in range(1, self._places + 1))
 
     def _start(self, place: int) -> None:
-        program = Path(__file__).with_name("contender.py")
         arguments = [str(self._folder), str(place), str(self._places), str(self._resources), str(self._ttl)]
         with (self._folder / f"errors-{place}").open("ab") as errors:
             process = subprocess.Popen(
-                [sys.executable, str(program), *arguments], stdin=subprocess.DEVNULL, stderr=errors
+                [sys.executable, "-m", f"tests.chaos.{self._program}", *arguments],
+                cwd=Path(__file__).parents[2],
+                stdin=subprocess.DEVNULL,
+                stderr=errors,
             )
         self._contenders[place] = _Contender(place, process, os.pidfd_open(process.pid))
 

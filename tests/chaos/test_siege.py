@@ -4,8 +4,6 @@ A run that got too little done proves nothing and fails. Each prints its seed; a
 supervisor does, though not what the machine makes of it. Set LEASEHOLD_CHAOS_SEED to choose one.
 """
 
-import os
-import random
 from collections import Counter
 from pathlib import Path
 
@@ -18,11 +16,6 @@ RATE_MINIMUM = 100
 """Operations per second, without the time in which a process stopped in mid-transaction kept all waiting."""
 
 pytestmark = [pytest.mark.chaos, pytest.mark.slow]
-
-
-@pytest.fixture
-def seed() -> int:
-    return int(os.environ.get("LEASEHOLD_CHAOS_SEED") or random.SystemRandom().randrange(2**32))
 
 
 def tell(capsys: pytest.CaptureFixture[str], report: Report, seen: Counter[str]) -> None:

@@ -8,7 +8,14 @@ from pathlib import Path
 from leasehold.engine.audit import Audit, audit
 from leasehold.engine.port import EntryQuery
 from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import LeaseExpired, LeaseIssued, LeaseReleased, LeaseRenewed, LeaseRevoked
+from leasehold.kernel.events import (
+    LeaseConfirmed,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
+)
 from leasehold.stores.sqlite import SqliteStore
 
 
@@ -34,6 +41,7 @@ class Span:
     mode: str
     start: int
     end: int
+    ttl_ns: int = 0
 
 
 def read_log(path: Path) -> list[Line]:
@@ -67,12 +75,13 @@ def held_spans(entries: Iterable[Entry]) -> dict[int, Span]:
             case LeaseIssued():
                 tokens[event.lease_id] = event.token
                 start = event.tick.value
-                spans[event.token] = Span(
-                    event.token, event.resource, event.mode, start, start + event.ttl_ns
-                )
+                end = start + (event.claim_window_ns or event.ttl_ns)
+                spans[event.token] = Span(event.token, event.resource, event.mode, start, end, event.ttl_ns)
+            case LeaseConfirmed():
+                spans[event.token].end = event.tick.value + spans[event.token].ttl_ns
             case LeaseRenewed():
-                for lease_id, expires in event.renewals.items():
-                    spans[tokens[lease_id]].end = expires
+                for lease_id in event.renewals.keys() & tokens.keys():  # Others keep their place in line.
+                    spans[tokens[lease_id]].end = event.renewals[lease_id]
             case LeaseReleased() | LeaseRevoked():
                 spans[event.token].end = event.tick.value
             case LeaseExpired():

@@ -1,0 +1,86 @@
+"""Real processes that wait, killed and stopped at random: order holds, and nobody waits long for the dead."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import leasehold
+from tests.chaos import order, testimony
+from tests.chaos.siege import SECOND, Supervisor
+from tests.chaos.test_siege import tell
+
+pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+
+FREE_MOST_NS = 2 * SECOND
+"""How long what somebody is entitled to may lie idle, because whoever had it died. Waiters ask when it should
+have ended, one after the other; this leaves room for a busy machine."""
+
+
+def notes(folder: Path) -> Counter[str]:
+    return Counter(line.split()[0] for line in (folder / "notes").read_text().splitlines())
+
+
+def bells(folder: Path) -> list[Path]:
+    return list((folder / "leases.db-bells").iterdir())
+
+
+def nothing_is_left(supervisor: Supervisor, folder: Path, *resources: str) -> None:
+    """Let those who died in line have their claim windows, and see that then nothing is left of anybody."""
+    with supervisor.leases.acquire_all(resources, wait=120, priority=1):
+        pass
+    supervisor.leases.sweep()
+    assert supervisor.leases.list().statuses == []
+    assert supervisor.leases.list(states=["pending"]).statuses == []
+    for socket in bells(folder):
+        os.utime(socket, (0, 0))
+    with leasehold.connect(folder / "leases.db") as another:
+        another.acquire("prize", holder="first")
+        with pytest.raises(leasehold.WaitTimeout):
+            another.acquire("prize", wait=0.01)
+        assert len(bells(folder)) <= 2, "sockets of processes that are gone are still there"
+
+
+@pytest.mark.timeout(600)
+def test_thirty_two_processes_stand_in_line_under_fire(
+    tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Supervisor(tmp_path, seed=seed, places=32, ttl=1.5, program="waiter") as supervisor:
+        report = supervisor.run(60, kill_every=3, stop_every=3)
+        nothing_is_left(supervisor, tmp_path, "prize")
+    seen = Counter(line.what for line in testimony.read_log(tmp_path / "log")) + notes(tmp_path)
+    tell(capsys, report, seen)
+
+    entries, _ = testimony.read_ledger(tmp_path / "leases.db")
+    assert testimony.problems(tmp_path) == []
+    assert list(order.wrong_grants(entries)) == []
+    idleness = order.Idleness(FREE_MOST_NS, report.end_tick, report.stalls)
+    assert list(idleness.problems(entries)) == []
+    assert report.kills > 10
+    assert report.stops_beyond_ttl > 5
+    assert min(seen["granted"], seen["released"]) > 200, "too little was done for this run to count"
+    assert seen["impatient"] > 10
+
+
+@pytest.mark.timeout(600)
+def test_eight_processes_claim_parts_of_a_tree_under_fire(
+    tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Supervisor(tmp_path, seed=seed, places=8, ttl=1.0, program="climber") as supervisor:
+        report = supervisor.run(60, kill_every=3, stop_every=3)
+        nothing_is_left(supervisor, tmp_path, "/")
+    seen = Counter(line.what for line in testimony.read_log(tmp_path / "log")) + notes(tmp_path)
+    tell(capsys, report, seen)
+
+    entries, _ = testimony.read_ledger(tmp_path / "leases.db")
+    assert testimony.problems(tmp_path) == []
+    assert list(order.wrong_grants(entries)) == []
+    assert list(order.circles(entries)) == []
+    idleness = order.Idleness(FREE_MOST_NS, report.end_tick, report.stalls)
+    assert list(idleness.problems(entries)) == []
+    assert seen["timeout"] == 0
+    assert report.kills > 10
+    assert report.stops_beyond_ttl > 5
+    assert min(seen["granted"], seen["released"]) > 300, "too little was done for this run to count"
+    assert seen["deadlock"] > 0, "nobody ever asked for more in a way that could not have ended"
