@@ -185,6 +185,8 @@ class Idleness:
         self._stalls = stalls
         self._crowd = Crowd()
         self._since: dict[int, int] = {}
+        self.longest_ns = 0
+        """How long it took at most until somebody was granted what it was entitled to."""
 
     def problems(self, entries: Sequence[Entry]) -> Iterator[str]:
         """Yield a sentence for each."""
@@ -203,8 +205,9 @@ class Idleness:
         for ticket in self._since.keys() - entitled:
             start, end = self._since.pop(ticket), min(now, self._until)
             stalled = sum(max(0, min(end, stop) - max(start, begin)) for begin, stop in self._stalls)
-            if end - start - stalled > self._most_ns:
-                seconds = (end - start) / SECOND
-                yield f"ticket {ticket} was entitled to its lease for {seconds:.3f} s, from {start}"
+            idle_ns = end - start - stalled
+            self.longest_ns = max(self.longest_ns, idle_ns)
+            if idle_ns > self._most_ns:
+                yield f"ticket {ticket} was entitled to its lease for {idle_ns / SECOND:.3f} s, from {start}"
         for ticket in entitled:
             self._since.setdefault(ticket, now)

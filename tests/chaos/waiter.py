@@ -1,10 +1,13 @@
 """One of many processes that stand in line for one lease, again and again.
 
-Most wait for as long as it takes. Some lose patience soon, and have to leave nothing behind.
+Most wait for as long as it takes. Some lose patience soon, and have to leave nothing behind. But in every
+other ten seconds all are patient: whoever comes and goes would find for others what nobody has told them.
 """
 
 import leasehold
 from tests.chaos.contender import Contender, play
+
+_PERIOD_NS = 10_000_000_000
 
 
 class Waiter(Contender):
@@ -24,7 +27,8 @@ class Waiter(Contender):
         self.leases.close()
 
     def _wait_for_it(self) -> None:
-        impatient = self.random.random() < 0.1
+        restless = self.clock.tick_ns() // _PERIOD_NS % 2 == 0
+        impatient = restless and self.random.random() < 0.1
         try:
             lease = self.leases.acquire(
                 "prize",

@@ -1,11 +1,19 @@
 """top, driven in a real terminal."""
 
+import fcntl
+import os
+import signal
+import struct
 import termios
 
 from leasehold.cli.top import Look, frame
 from tests.cli.shell import EXECUTABLE, Shell
 
 LEFT_AS_IT_WAS = "\x1b[?25h\x1b[?1049l"
+
+
+def resize(descriptor: int, lines: int, columns: int) -> None:
+    fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
 def test_once_prints_leases_queues_and_events(shell: Shell) -> None:
@@ -32,6 +40,19 @@ def test_top_shows_what_happens_and_quits_on_q(shell: Shell) -> None:
     code, shown = terminal.end()
     assert code == 0
     assert shown.endswith(LEFT_AS_IT_WAS)
+
+
+def test_top_follows_the_size_of_its_terminal_whatever_the_environment_says(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    # As shells, and whatever else uses readline, leave them to those they start.
+    shell.environment |= {"COLUMNS": "80", "LINES": "24"}
+    terminal = shell.terminal(EXECUTABLE, "top", "--interval", "1h")
+    terminal.wait_for("RESOURCE")
+    resize(terminal.keyboard, 3, 12)
+    os.kill(terminal.process_id, signal.SIGWINCH)
+    terminal.wait_for("leasehold to\x1b[K")
+    terminal.press(b"q")
+    assert terminal.end()[0] == 0
 
 
 def test_ctrl_c_ends_top_and_gives_the_terminal_back(shell: Shell) -> None:

@@ -5,7 +5,6 @@ Promised: however this ends (q, Ctrl-C, a signal, an error), the terminal is as 
 
 import os
 import select
-import shutil
 import signal
 import sys
 import termios
@@ -15,6 +14,8 @@ from contextlib import contextmanager
 
 _ENTER = "\033[?1049h\033[?25l"
 _LEAVE = "\033[?25h\033[?1049l"
+_COLUMNS, _LINES = 80, 24
+"""For a terminal that does not know its size."""
 _HOME, _CLEAR_LINE, _CLEAR_REST = "\033[H", "\033[K", "\033[J"
 
 
@@ -26,9 +27,12 @@ class Screen:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return columns and lines, as they are now."""
-        size = shutil.get_terminal_size()
-        return size.columns, size.lines
+        """Return columns and lines, as they are now.
+
+        The terminal is asked, not `COLUMNS` and `LINES`, which stay what they were when it is resized.
+        """
+        size = os.get_terminal_size(sys.stdout.fileno())
+        return size.columns or _COLUMNS, size.lines or _LINES
 
     def show(self, lines: Sequence[str]) -> None:
         """Show a frame, in one write, so that nothing flickers."""
