@@ -1,4 +1,5 @@
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import apsw
 
@@ -89,3 +90,33 @@ def tamper(shell: Shell, *statements: str) -> None:
     for statement in statements:
         connection.execute(statement)
     connection.close()
+
+
+def test_a_backup_is_verified_and_stays_as_it_is(shell: Shell, tmp_path: Path) -> None:
+    copy = tmp_path / "safe" / "leases.backup"
+    copy.parent.mkdir()
+    shell.run("acquire", "door")
+    shell.run("backup", str(copy))
+    shell.run("acquire", "gate")
+    before = copy.read_bytes()
+    copy.parent.chmod(0o500)
+    assert "all is right: 2 entries" in shell.run("verify", "--backup", str(copy)).out
+    copy.parent.chmod(0o700)
+    assert copy.read_bytes() == before
+    assert [path.name for path in copy.parent.iterdir()] == [copy.name]
+    assert "all is right: 3 entries" in shell.run("verify").out
+    head = shell.run("head").out.strip()
+    assert "is missing" in shell.run("verify", "--backup", str(copy), "--head", head, code=1).out
+
+
+def test_a_backup_that_was_tampered_with_is_found_out(shell: Shell, tmp_path: Path) -> None:
+    copy = tmp_path / "leases.backup"
+    shell.run("acquire", "door")
+    shell.run("backup", str(copy))
+    connection = apsw.Connection(str(copy))
+    connection.execute("UPDATE events SET body = replace(body, 'door', 'gate') WHERE position = 2")
+    connection.close()
+    assert "entry 2: its hash does not match" in shell.run("verify", "--backup", str(copy), code=1).out
+    assert "no backup at" in shell.run("verify", "--backup", str(tmp_path / "none"), code=1).err
+    (tmp_path / "other").write_bytes(b"something else")
+    assert shell.run("verify", "--backup", str(tmp_path / "other"), code=1).err

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import apsw
 import pytest
 
 from leasehold import Client
@@ -21,10 +22,11 @@ class Long(SystemClock):
         return super().wall_ns() - FORTY_DAYS_NS
 
 
-def live_long_ago(path: Path) -> None:
-    """Leave two leases that ended forty days ago, in five entries."""
-    with Client(Registrar(SqliteStore(path, clock=Long())), holder="ann") as client:
-        for resource in ("door", "gate"):
+def live_long_ago(path: Path, leases: int = 2) -> None:
+    """Leave leases that ended forty days ago: two of them, in five entries."""
+    store = SqliteStore(path, clock=Long(), durability="fast")
+    with Client(Registrar(store), holder="ann") as client:
+        for resource in ("door", "gate", *(f"room-{number}" for number in range(2, leases))):
             client.acquire(resource).release()
 
 
@@ -59,8 +61,10 @@ def test_a_head_from_before_the_checkpoint_can_no_longer_be_compared(old: Shell)
 
 def test_what_was_pruned_is_told_as_json(old: Shell) -> None:
     facts = {"entries": 5, "leases": 2, "through": 5}
-    assert old.json("prune", "--dry-run") == {**facts, "checkpoint": None, "dry_run": True}
-    assert old.json("prune") == {**facts, "checkpoint": 6, "dry_run": False}
+    planned, done = old.json("prune", "--dry-run"), old.json("prune")
+    assert planned == {**facts, "checkpoint": None, "dry_run": True, "free_bytes": 0}
+    assert done.pop("free_bytes") > 0
+    assert done == {**facts, "checkpoint": 6, "dry_run": False}
     assert old.run("watch", "--after", "3", "--json", code=1).error["code"] == "HISTORY_PRUNED"
 
 
@@ -77,3 +81,47 @@ def test_a_pruned_store_is_backed_up_and_restored(old: Shell, tmp_path: Path) ->
     old.run("restore", str(tmp_path / "copy"))
     old.run("verify")
     assert old.json("acquire", "roof")["token"] > token
+
+
+def test_a_dry_run_leaves_every_row_as_it_is(old: Shell) -> None:
+    old.run("acquire", "window")
+    before = content(old.store)
+    old.run("prune", "--dry-run")
+    assert content(old.store) == before
+    old.run("prune")
+    assert content(old.store) != before
+
+
+def test_the_room_of_what_was_pruned_is_given_back_if_asked(shell: Shell) -> None:
+    live_long_ago(shell.store, leases=400)
+    size = shell.store.stat().st_size
+    assert "of the file are free for later entries; --vacuum gives them back" in shell.run("prune").out
+    assert shell.store.stat().st_size == size
+    assert "written anew" in shell.run("prune", "--vacuum").out
+    assert shell.store.stat().st_size < size / 2
+    assert shell.json("prune")["free_bytes"] == 0
+    shell.run("verify")
+    assert "not allowed with" in shell.run("prune", "--vacuum", "--dry-run", code=2).err
+
+
+def test_the_history_of_a_pruned_lease_is_told_to_be_pruned(old: Shell) -> None:
+    lease_id = old.run("history", "door", "--json").json_lines[0]["lease_id"]
+    old.run("prune")
+    old.run("acquire", "window")
+    found = old.run("history", "--lease", lease_id)
+    assert "nothing that is still known happened" in found.out
+    assert f"what happened to {lease_id} before entry 6 was pruned at" in found.err
+    assert "the checkpoint in entry 6 stands for it" in found.err
+    everything = old.run("history", "--json")
+    assert [entry["position"] for entry in everything.json_lines] == [7]
+    assert "what happened before entry 6 was pruned" in everything.err
+    assert "pruned" not in old.run("history", "--after", "5").err
+
+
+def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of every table."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    found = {name: list(connection.execute(f"SELECT * FROM {name}")) for name in tables}
+    connection.close()
+    return found

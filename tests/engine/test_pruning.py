@@ -1,7 +1,10 @@
 """Old history goes, and what is left can still be proved, rebuilt and followed."""
 
+from typing import Any
+
 import pytest
 
+from leasehold.engine import pruning
 from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import EntryQuery, Head, Store
@@ -10,7 +13,8 @@ from leasehold.engine.registrar import Registrar
 from leasehold.errors import HistoryPruned, InvalidInput
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Acquire, Derive
+from leasehold.kernel.checkpoint import encode_state
+from leasehold.kernel.commands import Acquire, Derive, Sweep
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.records import Keys
 from leasehold.kernel.scope import Scope
@@ -264,3 +268,78 @@ def test_a_head_that_was_pruned_cannot_be_compared_and_the_last_one_can(
         assert audit(store, expected=head).problems == []
         forged = Head(position=head.position, hash=bytes(32))
         assert audit(store, expected=forged).first_bad == head.position
+
+
+def test_it_goes_batch_by_batch_and_others_write_in_between(
+    store: Store, registrar: Registrar, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        registrar.call(release(granted(registrar.call(claim(f"old-{number}")))))
+    clock.advance(31 * DAY)
+    pruned_to: list[int] = []
+
+    def spell_and_let_others_in(*arguments: Any) -> bytes:
+        """Called before each batch, when nobody has to wait for anybody."""
+        granted(registrar.call(claim(f"young-{len(pruned_to)}")))
+        found = audit(store)
+        assert found.problems == []
+        pruned_to.append(found.pruned)
+        return encode_state(*arguments)
+
+    monkeypatch.setattr(pruning, "encode_state", spell_and_let_others_in)
+    done = prune(store, actor="ops", batch_entries=4)
+    assert pruned_to == [0, 4, 8, 12]
+    assert (done.entries, done.leases, done.through, done.checkpoint) == (13, 6, 13, 21)
+    assert positions(store) == [*range(14, 22)]
+    assert len(lease_ids(store)) == 4
+    assert audit(store).problems == []
+    assert rebuild(store).leases.keys() == lease_ids(store)
+
+
+def test_who_prunes_at_the_same_time_is_not_in_the_way(
+    store: Store, registrar: Registrar, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        registrar.call(release(granted(registrar.call(claim(f"old-{number}")))))
+    clock.advance(31 * DAY)
+    others: list[Any] = []
+
+    def spell_and_be_overtaken(*arguments: Any) -> bytes:
+        if not others:
+            others.append(None)
+            others.append(prune(store, actor="another", batch_entries=2))
+        return encode_state(*arguments)
+
+    monkeypatch.setattr(pruning, "encode_state", spell_and_be_overtaken)
+    done = prune(store, actor="ops", batch_entries=2)
+    assert (others[1].entries, done.entries) == (9, 0)
+    assert audit(store).problems == []
+
+
+def test_what_only_says_what_would_be_removed_leaves_everything_as_it_is(
+    store: Store, registrar: Registrar, clock: FakeClock
+) -> None:
+    registrar.call(release(granted(registrar.call(claim("door")))))
+    clock.advance(31 * DAY)
+    clock.reboot()  # Whoever writes would have to begin a new epoch first.
+    with store.snapshot() as snapshot:
+        before = (snapshot.rows(0, 100), snapshot.state(), snapshot.checkpoint(), snapshot.head)
+    prune(store, actor="ops", dry_run=True)
+    with store.snapshot() as snapshot:
+        assert (snapshot.rows(0, 100), snapshot.state(), snapshot.checkpoint(), snapshot.head) == before
+
+
+def test_what_is_left_of_the_history_of_a_pruned_lease_is_found(
+    store: Store, registrar: Registrar, clock: FakeClock
+) -> None:
+    old = granted(registrar.call(claim("door")))
+    clock.advance(20 * DAY)
+    registrar.call(Sweep(lease_ids=(old.lease_id,), request_id="late"))
+    assert registrar.beginning() is None
+    pruned(store, keep=15 * DAY)
+    assert lease_ids(store) == set()
+    left = registrar.entries(EntryQuery(lease_id=old.lease_id))
+    assert [(entry.position, entry.event.type) for entry in left] == [(3, "lease.expired")]
+    begins = registrar.beginning()
+    assert begins is not None
+    assert (begins.pruned, begins.checkpoint, begins.actor) == (2, 4, "ops")

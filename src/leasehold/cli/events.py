@@ -1,6 +1,7 @@
 """history, watch: what happened, and what happens. Nothing here changes anything."""
 
 import argparse
+import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -142,8 +143,20 @@ def _history(arguments: Namespace) -> int:
             empty = False
             after = entries[-1].position
             left = None if left is None else left - len(entries)
+        begins = client.history_begins()
+    if begins is not None and arguments.after < begins.pruned:
+        # Not among the entries: whoever reads those line by line must not stumble over it.
+        what = (
+            "what happened before"
+            if arguments.lease is None
+            else f"what happened to {arguments.lease} before"
+        )
+        Output(arguments, sys.stderr).line(
+            f"{what} entry {begins.pruned + 1:,} was pruned at {local_time(begins.at_ns)} by {begins.actor}; "
+            f"the checkpoint in entry {begins.checkpoint:,} stands for it"
+        )
     if empty and not out.as_json:
-        out.line("nothing happened")
+        out.line("nothing happened" if begins is None else "nothing that is still known happened")
     return 0
 
 

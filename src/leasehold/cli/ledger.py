@@ -2,6 +2,7 @@
 
 import argparse
 from argparse import Namespace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import opened, user_at_host
@@ -11,8 +12,10 @@ from leasehold.cli.progress import Progress
 from leasehold.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from leasehold.engine.audit import Audit
-    from leasehold.engine.port import Head
+    from leasehold.engine.port import Head, Readable
     from leasehold.kernel.keys import Key
 
 
@@ -61,11 +64,15 @@ Changes nothing.
 examples:
   leasehold verify
   leasehold verify --head 4711:9f2c…   (what `leasehold head` printed earlier)
+  leasehold verify --backup leases.backup
 
 exit codes: 0 all is right · 1 something is not, or an error · 2 wrong usage""",
     )
     parser.add_argument(
         "--head", type=_head_of, metavar="POSITION:HASH", help="a head that was kept elsewhere"
+    )
+    parser.add_argument(
+        "--backup", type=Path, metavar="FILE", help="look into this backup instead of the store"
     )
     parser.add_argument("--first-key", metavar="KEY", help="the key that must be the first")
     parser.add_argument(
@@ -95,7 +102,7 @@ def _verify(arguments: Namespace) -> int:
 
     out = Output(arguments)
     progress = Progress("verifying", out)
-    with opened(arguments) as store:
+    with _to_verify(arguments) as store:
         found = audit(
             store,
             progress,
@@ -109,6 +116,14 @@ def _verify(arguments: Namespace) -> int:
     else:
         _tell(out, found)
     return EXIT_ERROR if found.problems else 0
+
+
+def _to_verify(arguments: Namespace) -> "AbstractContextManager[Readable]":
+    if arguments.backup is None:
+        return opened(arguments)
+    from leasehold.stores.sqlite.inspecting import inspected
+
+    return inspected(arguments.backup)
 
 
 def _audit_shape(found: "Audit") -> dict[str, Any]:

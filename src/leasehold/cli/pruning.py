@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from leasehold.cli.connecting import opened, user_at_host
+from leasehold.cli.connecting import opened, store_path, user_at_host
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.output import Output, counted
 from leasehold.cli.parser import Commands
@@ -21,9 +21,13 @@ that ended before leave the tables. Nothing that stands is removed, positions an
 `leasehold verify` goes on from the checkpoint. Refused, and nothing is removed, if anything is wrong with the
 ledger. Take a backup first if you may want to look at old history again.
 
+It works in batches, and others can write between them. The file does not get smaller by it: later entries
+fill the room. `--vacuum` gives it back to the file system.
+
 examples:
   leasehold prune --dry-run
   leasehold prune --keep 90d
+  leasehold prune --vacuum
 
 exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wrong usage""",
     )
@@ -34,7 +38,13 @@ exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wr
         metavar="TIME",
         help="how much history to keep: 30d, 36h (default: 30d, at least 1h)",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    what_else = parser.add_mutually_exclusive_group()
+    what_else.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    what_else.add_argument(
+        "--vacuum",
+        action="store_true",
+        help="also write the file anew without the room that is free in it; nobody can write meanwhile",
+    )
 
 
 def _prune(arguments: Namespace) -> int:
@@ -52,6 +62,7 @@ def _prune(arguments: Namespace) -> int:
             progress=progress,
         )
     progress.clear()
+    free = _settle_room(arguments)
     if out.as_json:
         out.json(
             {
@@ -60,9 +71,11 @@ def _prune(arguments: Namespace) -> int:
                 "through": found.through,
                 "checkpoint": found.checkpoint,
                 "dry_run": arguments.dry_run,
+                "free_bytes": free,
             }
         )
-    elif not found.entries:
+        return 0
+    if not found.entries:
         out.line("nothing to prune: all history is younger than that, or gone already")
     else:
         leases = counted(found.leases, "ended lease")
@@ -71,4 +84,18 @@ def _prune(arguments: Namespace) -> int:
             out.line(f"would remove {what}")
         else:
             out.line(f"removed {what}; entry {found.checkpoint:,} stands for them")
+    if arguments.vacuum:
+        out.line("the file was written anew, without the room that was free in it")
+    elif free and not arguments.dry_run:
+        out.line(f"{free / 1024:,.0f} KiB of the file are free for later entries; --vacuum gives them back")
     return 0
+
+
+def _settle_room(arguments: Namespace) -> int:
+    """Give the room back that is free in the file, if that is wanted; return how much is still free."""
+    from leasehold.stores.sqlite.shrinking import free_bytes, shrink
+
+    path = store_path(arguments)
+    if arguments.vacuum:
+        shrink(path)
+    return free_bytes(path)

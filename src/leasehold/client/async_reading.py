@@ -9,7 +9,7 @@ from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
 from leasehold.engine.audit import Audit
 from leasehold.engine.port import Head
-from leasehold.engine.registrar import LeaseStatus, Registrar
+from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
 from leasehold.engine.waiters import Waiter, waiters
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import LeaseState
@@ -90,6 +90,10 @@ class AsyncReading:
             limit=limit,
         )
         return await self._calls.read(self._registrar.entries, query)
+
+    async def history_begins(self) -> PrunedHistory | None:
+        """Return up to where history was pruned, when and by whom; None if it is there from the start."""
+        return await self._calls.read(self._registrar.beginning)
 
     async def held_at(
         self,

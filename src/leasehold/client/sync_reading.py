@@ -10,7 +10,7 @@ from leasehold.client.calls import BlockingCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
 from leasehold.engine.audit import Audit
 from leasehold.engine.port import Head
-from leasehold.engine.registrar import LeaseStatus, Registrar
+from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
 from leasehold.engine.waiters import Waiter, waiters
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.lease import LeaseState
@@ -89,6 +89,10 @@ class Reading:
             limit=limit,
         )
         return self._calls.read(self._registrar.entries, query)
+
+    def history_begins(self) -> PrunedHistory | None:
+        """Return up to where history was pruned, when and by whom; None if it is there from the start."""
+        return self._calls.read(self._registrar.beginning)
 
     def held_at(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from leasehold.engine.port import Head, Snapshot, Store
+from leasehold.engine.port import Head, Readable, Snapshot, Store
 from leasehold.engine.signing import key_id_of
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import LedgerBroken
@@ -43,14 +43,14 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def audit(
-    store: Store,
+    store: Readable,
     progress: Progress | None = None,
     *,
     expected: Head | None = None,
     trusted: Collection[str] = (),
     first_key: str | None = None,
 ) -> Audit:
-    """Audit a store; `progress` is told how many entries of how many are done.
+    """Audit a store, or a copy of one; `progress` is told how many entries of how many are done.
 
     `expected` is a head that was kept elsewhere: the ledger must have it, or have gone on from it. `trusted`
     names keys that are good although no admitted key vouches for them, and `first_key` the one that must

@@ -199,7 +199,15 @@ class Transaction(Snapshot, Protocol):
         ...
 
 
-class Store(Protocol):
+class Readable(Protocol):
+    """What can be looked at: a store, or a copy of one."""
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Open a consistent read that no writer has to wait for."""
+        ...
+
+
+class Store(Readable, Protocol):
     """Where records and the ledger live."""
 
     @property
@@ -223,10 +231,6 @@ class Store(Protocol):
         `blocking=False` raises WouldBlock instead of waiting for another writer. `durable=True` makes
         this commit survive a power cut even in a store that relaxes that for others.
         """
-        ...
-
-    def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Open a consistent read that no writer has to wait for."""
         ...
 
     def wait(self, position: int, timeout: float) -> bool:

@@ -52,6 +52,19 @@ class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
         return self.expires_in > 0
 
 
+class PrunedHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a history begins that was pruned."""
+
+    pruned: int
+    """The last entry that is gone."""
+    checkpoint: int
+    """The entry that stands for all that are."""
+    at_ns: int
+    """When it was pruned, in wall time."""
+    actor: str
+    """Who did it."""
+
+
 class Registrar:
     """Kernel, engine and store, as one thing to talk to."""
 
@@ -132,6 +145,18 @@ class Registrar:
         _check_limit(query.limit)
         with self.store.snapshot() as snapshot:
             return snapshot.entries(query)
+
+    def beginning(self) -> PrunedHistory | None:
+        """Return where the history begins; None if nothing was ever pruned."""
+        with self.store.snapshot() as snapshot:
+            kept = snapshot.checkpoint()
+            if kept is None:
+                return None
+            (entry,) = snapshot.entries(EntryQuery(after=kept.position - 1, limit=1))
+            event = entry.event
+            return PrunedHistory(
+                pruned=snapshot.pruned, checkpoint=kept.position, at_ns=event.at_ns, actor=event.actor
+            )
 
     def follow(self, query: EntryQuery) -> list[Entry]:
         """Return one page of the ledger; raise HistoryPruned if entries right behind `query.after` are gone.

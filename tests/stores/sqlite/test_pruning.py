@@ -2,11 +2,15 @@
 
 import itertools
 import os
+import signal
 from pathlib import Path
+from typing import Any
 
 import apsw
 
+from leasehold.engine import pruning
 from leasehold.engine.pruning import prune
+from leasehold.kernel.checkpoint import encode_state
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk
 from tests.stores.sqlite.support import Other, Pipe, client_of, open_store, others, problems_of
@@ -66,6 +70,62 @@ def die_at_every_statement(pipe: Pipe, path: Path) -> None:
         if status == 0:
             break
     pipe.send(statements)
+
+
+def test_a_prune_that_dies_between_two_batches_has_removed_whole_batches(tmp_path: Path) -> None:
+    with others(Other(die_at_every_statement_of_four_batches, tmp_path)) as (other,):
+        begins: list[int] = other.hear()
+        assert other.join() == 0
+    assert sorted(set(begins)) == [1, 3, 5, 7, 8]
+
+
+def die_at_every_statement_of_four_batches(pipe: Pipe, folder: Path) -> None:
+    begins: list[int] = []
+    for at in itertools.count(1):
+        clock, path = FakeClock(), folder / f"{at}.db"
+        live(path, clock)
+        told, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            trace_connections(at, tell)
+            prune(open_store(path, clock=clock), actor="ops", batch_entries=2)
+            os._exit(0)
+        os.close(tell)
+        os.close(told)
+        _, status = os.waitpid(child, 0)
+        assert problems_of(path) == []
+        found = positions(path)
+        assert found == [*range(found[0], found[-1] + 1)]
+        begins.append(found[0])
+        if status == 0:
+            break
+    pipe.send(begins)
+
+
+def test_a_prune_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> None:
+    clock, path = FakeClock(), tmp_path / "leases.db"
+    live(path, clock)
+    with others(Other(die_in_the_second_batch, path, clock)) as (other,):
+        assert other.join() != 0
+    assert positions(path)[0] == 3
+    store = open_store(path, clock=clock)
+    assert prune(store, actor="ops").through == 7
+    store.close()
+    assert problems_of(path) == []
+
+
+def die_in_the_second_batch(pipe: Pipe, path: Path, clock: FakeClock) -> None:
+    del pipe
+    module: Any = pruning
+    batches = itertools.count(1)
+
+    def die_at_the_second(*arguments: Any) -> bytes:
+        if next(batches) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return encode_state(*arguments)
+
+    module.encode_state = die_at_the_second
+    prune(open_store(path, clock=clock), actor="ops", batch_entries=2)
 
 
 def test_a_prune_that_dies_in_any_write_or_sync_leaves_all_or_nothing(tmp_path: Path) -> None:

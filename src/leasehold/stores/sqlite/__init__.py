@@ -12,6 +12,8 @@
 - ``failures``     what SQLite's errors mean to us
 - ``opened``       one process's hold on the file; why it is given up in a fork
 - ``backup``       copies that can be restored without repeating a token
+- ``inspecting``   looking into a backup, without changing it
+- ``shrinking``    giving room back that nothing needs any more
 - ``copying``      how pages are copied, and a copy is checked
 - ``migrations``   the schema, in numbered steps
 """

@@ -119,7 +119,7 @@ def restore(
     if not source.is_file():
         raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
     reporter = Reporter(progress, rounds=2)
-    with _staged(source, reporter) as staged:
+    with staged(source, reporter) as copy:
         files.prepare(target, group=False, create=True)
         refuse_foreign_file(target)
         with (
@@ -129,8 +129,8 @@ def restore(
         ):
             refuse_newer(connection, target)
             start_log(connection)
-            _begin_epoch(staged, _reading(clock or SystemClock(), target), _epoch_of(connection), target)
-            with _fitted(staged, connection, target) as fitted:
+            _begin_epoch(copy, _reading(clock or SystemClock(), target), _epoch_of(connection), target)
+            with _fitted(copy, connection, target) as fitted:
                 copy_pages(fitted, connection, reporter)
             # It is restored. That its log is still long is no reason to say otherwise.
             with suppress(apsw.Error):
@@ -224,22 +224,22 @@ def _name_if_free(partial: Path, target: Path) -> None:
 
 
 @contextmanager
-def _staged(source: Path, reporter: Reporter) -> Iterator[apsw.Connection]:
+def staged(source: Path, reporter: Reporter) -> Iterator[apsw.Connection]:
     """Copy a backup into a nameless file of this process, checked and with today's schema."""
     refuse_affected_library()
     with (
-        closing(open_private("")) as staged,
+        closing(open_private("")) as copy,
         translated(str(source)),
         closing(apsw.Connection(str(source), flags=apsw.SQLITE_OPEN_READONLY)) as original,
     ):
         original.execute("BEGIN")
         check_content(original, source)
-        copy_pages(original, staged, reporter)
+        copy_pages(original, copy, reporter)
         original.execute("ROLLBACK")
-        staged.pragma("application_id", APPLICATION_ID)
-        migrate(staged, source)
-        known(look_into(staged), source)
-        yield staged
+        copy.pragma("application_id", APPLICATION_ID)
+        migrate(copy, source)
+        known(look_into(copy), source)
+        yield copy
 
 
 def _begin_epoch(staged: apsw.Connection, reading: ClockReading, present_epoch: int, target: Path) -> None:

@@ -192,7 +192,10 @@ class SqliteSnapshot:
             where.add("holder = ?", query.holder)
         if query.lease_id is not None:
             spelled = msgspec.json.encode(query.lease_id).decode()  # as it stands in the body of an event
-            where.add(_CONCERNS_LEASE, query.lease_id, query.lease_id, spelled, query.lease_id)
+            if self.lease(query.lease_id) is not None:
+                where.add(_CONCERNS_LEASE, query.lease_id, query.lease_id, spelled, query.lease_id)
+            else:
+                where.add(_CONCERNED_LEASE, query.lease_id, spelled, query.lease_id)
         if query.types:
             where.add(f"type IN ({', '.join('?' * len(query.types))})", *query.types)
         sql = f"SELECT position, body, hash, seal FROM events {where} ORDER BY position LIMIT ?"
@@ -244,6 +247,12 @@ _CONCERNS_LEASE = """position IN (
     WHERE leases.lease_id = ? AND instr(events.body, ?)
       AND EXISTS (SELECT 1 FROM json_each(events.body, '$.renewals') WHERE key = ?)
 )"""
+
+# The same of a lease that has left the tables. What is left of its history is found by looking at all of it.
+_CONCERNED_LEASE = """(lease_id = ? OR (
+    type = 'lease.renewed' AND lease_id IS NULL AND instr(body, ?)
+    AND EXISTS (SELECT 1 FROM json_each(body, '$.renewals') WHERE key = ?)
+))"""
 
 
 class _Where:

@@ -83,6 +83,7 @@ class Keeping(Opening):
             commit(store, batch(EMPTY, created=(FULL, lease("lease-2", resource="gate", token=9))))
             with store.snapshot() as snapshot:
                 assert snapshot.lease(FULL.lease_id) == FULL
+                assert snapshot.lease("lease-0") is None
                 assert snapshot.lease("lease-3") is None
 
     def test_a_lease_of_defaults_reads_back(self, tmp_path: Path) -> None:

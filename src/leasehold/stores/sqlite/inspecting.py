@@ -1,0 +1,38 @@
+"""Looking into a backup as if it were a store, without changing it.
+
+What is looked into is a private copy with today's schema, which is gone in the end. The file itself is only
+read, so it may be where nothing can be written, or from an older release.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from leasehold.errors import StoreUnusable
+from leasehold.stores.sqlite.backup import staged
+from leasehold.stores.sqlite.copying import Reporter, look_into
+from leasehold.stores.sqlite.reading import SqliteSnapshot
+
+
+class Inspected:
+    """A backup that can be read."""
+
+    def __init__(self, copy: apsw.Connection) -> None:
+        self._copy = copy
+
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteSnapshot]:
+        """Look at the backup. Nobody else can change what is seen."""
+        yield look_into(self._copy)
+
+
+@contextmanager
+def inspected(backup_file: Path | str) -> Iterator[Inspected]:
+    """Open a backup, or a copy of a store's file; raise StoreUnusable for anything else."""
+    source = Path(backup_file).resolve()
+    if not source.is_file():
+        raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
+    with staged(source, Reporter(None, rounds=1)) as copy:
+        yield Inspected(copy)
