@@ -6,6 +6,7 @@ from pathlib import Path
 
 from leasehold.cli.demo_parts.actors import Actors, Heard, NothingHeard
 from leasehold.cli.demo_parts.narration import Story
+from leasehold.cli.demo_parts.proof import certify, hand_on, tamper
 from leasehold.cli.demo_parts.shelf import Shelf
 from leasehold.cli.demo_parts.worker import RESOURCE
 from leasehold.cli.events import print_entries
@@ -36,6 +37,9 @@ def play(story: Story, out: Output, folder: Path) -> None:
         except NothingHeard as error:
             story.claim(f"everybody answers in time ({error})", False)
         _check_history(story, out, client, store)
+        hand_on(story, client, 6)
+        certify(story, client, 7)
+        tamper(story, client, store, 8)
 
 
 def _tell_the_story(story: Story, actors: Actors, client: Client, shelf: Shelf) -> None:
@@ -155,7 +159,7 @@ def _check_history(story: Story, out: Output, client: Client, store: Path) -> No
     for problem in found.problems:
         story.say(problem)
     story.claim(
-        f"all {found.entries} entries are chained, and replaying them gives what the tables say",
+        f"all {found.entries} entries are chained and sealed, and replaying them gives what the tables say",
         not found.problems,
     )
 
