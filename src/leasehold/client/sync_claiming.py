@@ -2,10 +2,10 @@
 """Waiting for a lease.
 
 A claim that has to wait is asked for again when the registrar said, always with the very same request, which
-keeps its place and confirms what it has won. When the bell rings it is enough to look, which waits for no
-writer: what was won is held for a claim window, and the keeper confirms it. Whoever stops waiting, for
-whatever reason, leaves the queue or gives back what was won; the registrar sees to it that it is one of the
-two.
+keeps its place and confirms what it has won. When the bell rings, it is enough for a thread to look, which
+waits for no writer: what was won is held for a claim window, and the keeper confirms it. Whoever stops
+waiting, for whatever reason, leaves the queue or gives back what was won; the registrar sees to it that it is
+one of the two.
 
 The trust window of a lease counts from the last question, or look, not from the first: what was answered then
 is what the lease is good for.
@@ -191,10 +191,9 @@ class Claiming(Renewing):
             rung = self._sleep(listener, outcome.ask_again_ns, deadline_ns)
 
     def _look(self, command: Acquire | ChangeMode) -> Granted | None:
-        """Return what a claim has won, if looking is enough to tell, which is quicker than asking."""
         if isinstance(command, ChangeMode):
             return None
-        return self._calls.read(self._registrar.won, command.lease_ids)
+        return self._calls.won(command.lease_ids)
 
     def _ensure_may_wait(self, listener: Listener) -> None:
         if self._closed:
