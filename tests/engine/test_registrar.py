@@ -8,8 +8,10 @@ from leasehold.engine.port import EntryQuery, LeaseQuery, Store
 from leasehold.engine.registrar import PAGE_MAXIMUM, LeaseStatus, Registrar, answer_of
 from leasehold.errors import ClientClosed, Held, InvalidInput, StoreFull
 from leasehold.kernel.answers import Granted, Released
-from leasehold.kernel.commands import Renew
+from leasehold.kernel.commands import Renew, Wanted
 from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.tick import NANOSECONDS_PER_SECOND as SECOND
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import SIGNAL_SECONDS, Caller, WatchedStore, claim, granted, release
@@ -48,6 +50,39 @@ def test_a_lease_that_is_over_has_nothing_left(registrar: Registrar, clock: Fake
         status = registrar.get(lease.lease_id)
         assert status is not None
         assert (status.expires_in, status.is_live) == (0.0, False)
+
+
+def test_a_waiter_sees_what_it_has_won_while_there_is_time_to_confirm_it(
+    registrar: Registrar, clock: FakeClock
+) -> None:
+    window = CLAIM_WINDOW_NS // SECOND
+    first = grant(registrar, holder="ann")
+    waiting = claim("door", "bob", wait=True)
+    registrar.call(waiting)
+    assert registrar.won(waiting.lease_ids) is None, "it waits"
+    registrar.call(release(first))
+
+    won = registrar.won(waiting.lease_ids)
+
+    assert won is not None
+    assert (won.lease.holder, won.lease.is_unconfirmed, won.expires_in_ns) == ("bob", True, window * SECOND)
+    clock.advance(window / 2)
+    assert registrar.won(waiting.lease_ids) is None, "it had better ask"
+    assert not granted(registrar.call(waiting)).is_unconfirmed
+    assert registrar.won(waiting.lease_ids) is None, "there is nothing to confirm"
+    assert registrar.won(("no such lease",)) is None
+
+
+def test_what_was_won_together_is_seen_together(registrar: Registrar) -> None:
+    first = grant(registrar, "door", "ann")
+    waiting = claim("door", "bob", wait=True, also=(Wanted(resource="window"),))
+    registrar.call(waiting)
+    registrar.call(release(first))
+
+    won = registrar.won(waiting.lease_ids)
+
+    assert won is not None
+    assert [one.resource for one in (won.lease, *won.also)] == ["door", "window"]
 
 
 def test_who_stands_on_a_resource_is_told_in_order_of_token(registrar: Registrar, clock: FakeClock) -> None:

@@ -7,7 +7,9 @@ registrar of the kernel's tests checks every invariant after every step.
 import pytest
 
 from leasehold.kernel.answers import Granted, Waiting
-from leasehold.kernel.commands import Wanted
+from leasehold.kernel.budget import Budget
+from leasehold.kernel.commands import Release, Wanted
+from leasehold.kernel.decision import Decision
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.records import Keys
 from leasehold.kernel.refusals import Refusal, RefusalCode
@@ -123,3 +125,15 @@ def test_an_upgrade_whose_search_finds_a_place_lost_lets_those_behind_it_go_ahea
 
     assert registrar.holders("b") == ["dia", "cem"]
     registrar.win(behind)
+
+
+def test_a_waiter_is_woken_also_where_leases_have_budgets() -> None:
+    """What an end means above and below was looked at once more, and with that the waking was forgotten."""
+    registrar = Registrar()
+    held = registrar.grant("ann")
+    registrar.join("bob", wake="bell.1", budget=Budget(tool_calls=1))
+
+    decided = registrar.decide(Release(lease_ids=(held.lease_id,), holder="ann", request_id="end"))
+
+    assert isinstance(decided, Decision)
+    assert "bell.1" in decided.wakes

@@ -60,6 +60,7 @@ class Draft:
         self._changed: dict[str, Lease] = {}
         self._authority = view.authority
         if decision is not None:
+            self.wakes += decision.wakes
             for lease in decision.leases:
                 self._changed[lease.lease_id] = lease
             for event in decision.events:
