@@ -3,20 +3,27 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import leasehold
 from bench.measuring import Operation, Report, rates
-from leasehold.engine import batch
+from leasehold import Client
 from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.registrar import Registrar
+from leasehold.engine.sealing import Sealer
+from leasehold.engine.signing import SIGNATURE_BYTES, MemoryKeyRing, SigningKey, new_key
 from leasehold.kernel.commands import Acquire, Release
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 from leasehold.stores.sqlite import SqliteStore
 
-_NO_SEAL = bytes(72)
-"""As long as a seal, so that the same bytes are written: what is left out is the signing."""
+
+class _Blank(SigningKey):
+    """A key that signs with zeros: as much is written, and what is left out is the signing."""
+
+    __slots__ = ()
+
+    def sign(self, message: bytes) -> bytes:
+        del message
+        return bytes(SIGNATURE_BYTES)
 
 
 def run(report: Report, folder: Path) -> None:
@@ -36,21 +43,16 @@ def run(report: Report, folder: Path) -> None:
 
 
 def _sealing(report: Report, folder: Path) -> None:
-    engine: Any = batch
-    seal = engine.seal
-    with leasehold.connect(str(folder / "sealing.db")) as leases:
-
-        def sealed() -> None:
-            leases.acquire("resource").release()
-
-        def unsealed() -> None:
-            engine.seal = lambda *_: _NO_SEAL
-            try:
-                leases.acquire("resource").release()
-            finally:
-                engine.seal = seal
-
-        operations: dict[str, Operation] = {"sealed": sealed, "unsealed": unsealed}
+    unsealing = SqliteStore(folder / "unsealed.db")
+    unsealing.sealer = Sealer(MemoryKeyRing(lambda: _Blank(new_key().seed)))
+    with (
+        Client(Registrar(SqliteStore(folder / "sealed.db"))) as sealing_client,
+        Client(Registrar(unsealing)) as unsealing_client,
+    ):
+        operations: dict[str, Operation] = {
+            "sealed": lambda: sealing_client.acquire("resource").release(),
+            "unsealed": lambda: unsealing_client.acquire("resource").release(),
+        }
         found = rates(operations, slices=15, repeats=100)
     report.show(f"one caller, full: {found['sealed']:,.0f} pairs/s, unsealed {found['unsealed']:,.0f}")
     report.ratio(
