@@ -36,7 +36,7 @@ async def confirmed(client: Any, lease_id: str) -> None:
 
     async def follow() -> None:
         while (await client.get(lease_id)).lease.is_unconfirmed:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0)
 
     await asyncio.wait_for(follow(), SIGNAL_SECONDS)
 
@@ -57,7 +57,7 @@ async def test_the_keeper_confirms_what_was_won(real_world: World, max_renewals:
 
     async def told() -> None:
         while won.is_unconfirmed:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0)
 
     await asyncio.wait_for(told(), SIGNAL_SECONDS)
     assert 50 < won.remaining < 60

@@ -22,8 +22,8 @@ def add_commands(commands: Commands) -> None:
         "show who waits for a resource",
         details="""\
 First in line first. The estimate is how long it takes until their turn comes if everybody ahead keeps the
-lease for its TTL: less if somebody releases, more if somebody renews. For a path, those who wait for
-something above or below it are in the same queue.
+lease for its TTL, sharers side by side: less if somebody releases, more if somebody renews. For a path, those
+who wait for something above or below it are in the same queue.
 
 examples:
   leasehold queue report-42

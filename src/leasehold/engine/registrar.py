@@ -123,16 +123,20 @@ class Registrar:
             statuses = _statuses_of([lease for lease in found if lease.tenant == tenant], snapshot)
         return _live(statuses)
 
-    def queue(self, tenant: str, resource: str) -> list[LeaseStatus]:
-        """Return who waits for a resource, first in line first; for a path, also above and below it."""
+    def crowd(self, tenant: str, resource: str) -> tuple[list[LeaseStatus], list[LeaseStatus]]:
+        """Return who holds a resource, and who waits for it, first in line first.
+
+        For a path, also who holds, or waits for, something above or below it.
+        """
+        keys = Keys(trees={(tenant, resource)})
+        if not is_path(resource):
+            keys = Keys(resources={(tenant, resource)}, queues={(tenant, resource, WAITERS_PER_RESOURCE)})
         with self.store.snapshot() as snapshot:
-            keys = Keys(trees={(tenant, resource)})
-            if not is_path(resource):
-                keys = Keys(queues={(tenant, resource, WAITERS_PER_RESOURCE)})
-            found = snapshot.read(keys).leases
-            statuses = _statuses_of(found, snapshot)
-        waiting = [one for one in statuses if one.lease.state is LeaseState.PENDING and one.is_live]
-        return sorted(waiting, key=lambda status: status.lease.place)
+            found = {lease.lease_id: lease for lease in snapshot.read(keys).leases}
+            statuses = [one for one in _statuses_of(list(found.values()), snapshot) if one.is_live]
+        waiting = [one for one in statuses if one.lease.state is LeaseState.PENDING]
+        held = [one for one in statuses if one.lease.state is LeaseState.ACTIVE]
+        return held, sorted(waiting, key=lambda status: status.lease.place)
 
     def page(self, query: LeaseQuery) -> list[LeaseStatus]:
         """Return one page of leases."""

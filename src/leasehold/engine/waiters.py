@@ -3,7 +3,8 @@
 import msgspec
 
 from leasehold.engine.registrar import LeaseStatus, Registrar
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, Mode
+from leasehold.kernel.paths import related
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
 
@@ -17,18 +18,46 @@ class Waiter(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since it joined the queue, by the wall clock of this machine."""
     estimate: float
     """Seconds until its turn comes if everybody ahead keeps its lease for its TTL, and nobody renews or
-    releases."""
+    releases. Sharers have theirs side by side."""
 
 
 def waiters(registrar: Registrar, tenant: str, resource: str, wall_ns: int) -> list[Waiter]:
     """Return who waits for a resource, first in line first; for a path, also above and below it."""
-    held = [status for status in registrar.standing_on(tenant, resource) if status.is_live]
-    ahead = max((status.expires_in for status in held), default=0.0)
-    found: list[Waiter] = []
-    for position, status in enumerate(registrar.queue(tenant, resource), 1):
-        found.append(_waiter(status, position, ahead, wall_ns))
-        ahead += status.lease.ttl_ns / NANOSECONDS_PER_SECOND
-    return found
+    held, waiting = registrar.crowd(tenant, resource)
+    ahead = _Ahead(held)
+    return [
+        _waiter(status, position, ahead.until_turn_of(status.lease), wall_ns)
+        for position, status in enumerate(waiting, 1)
+    ]
+
+
+class _Ahead:
+    """How long those take who come first: sharers side by side, all others one after the other."""
+
+    def __init__(self, held: list[LeaseStatus]) -> None:
+        self._held = held
+        self._ends: dict[str, dict[Mode, float]] = {}
+        """By resource and mode: when the last who waits for it ahead would be done."""
+
+    def until_turn_of(self, wanted: Lease) -> float:
+        """Return in how many seconds it is the turn of the next in line."""
+        seconds = [
+            status.expires_in
+            for status in self._held
+            if status.lease.holder != wanted.holder and _conflict(status.lease, wanted)
+        ]
+        for resource, ends in self._ends.items():
+            if related(resource, wanted.resource):
+                seconds += [end for mode, end in ends.items() if mode.conflicts_with(wanted.mode)]
+        start = max(seconds, default=0.0)
+        here = self._ends.setdefault(wanted.resource, {})
+        end = start + wanted.ttl_ns / NANOSECONDS_PER_SECOND
+        here[wanted.mode] = max(end, here.get(wanted.mode, 0.0))
+        return start
+
+
+def _conflict(lease: Lease, wanted: Lease) -> bool:
+    return lease.mode.conflicts_with(wanted.mode) and related(lease.resource, wanted.resource)
 
 
 def _waiter(status: LeaseStatus, position: int, ahead: float, wall_ns: int) -> Waiter:

@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from leasehold.cli.demo_parts.actors import Actors, Heard, NothingHeard
+from leasehold.cli.demo_parts.line import stand_in_line
 from leasehold.cli.demo_parts.narration import Story
 from leasehold.cli.demo_parts.proof import certify, hand_on, tamper
 from leasehold.cli.demo_parts.shelf import Shelf
@@ -34,12 +35,13 @@ def play(story: Story, out: Output, folder: Path) -> None:
         try:
             with Actors(_NAMES, store=store, shelf=folder / "shelf.json", ttl=_TTL) as actors:
                 _tell_the_story(story, actors, client, shelf)
+            stand_in_line(story, f"sqlite:///{store}")
         except NothingHeard as error:
             story.claim(f"everybody answers in time ({error})", False)
         _check_history(story, out, client, store)
-        hand_on(story, client, 6)
-        certify(story, client, 7)
-        tamper(story, client, store, 8)
+        hand_on(story, client, 7)
+        certify(story, client, 8)
+        tamper(story, client, store, 9)
 
 
 def _tell_the_story(story: Story, actors: Actors, client: Client, shelf: Shelf) -> None:
@@ -140,7 +142,7 @@ def _hand_over(story: Story, actors: Actors, client: Client, giver: Heard, waiti
 
 
 def _check_history(story: Story, out: Output, client: Client, store: Path) -> None:
-    story.heading("5. The history knows it all")
+    story.heading("6. The history knows it all")
     entries = client.history(resource=RESOURCE)
     if not out.as_json:
         print_entries(out, [entry for entry in entries if entry.event.type != "lease.renewed"])
