@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from leasehold.kernel.answers import Granted, Waiting
+from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Acquire, Wanted
 from leasehold.kernel.lease import LeaseState, Mode
 from leasehold.kernel.limits import Quotas
@@ -643,7 +644,15 @@ class TestLockDelay:
 
         assert registrar.deny("bob", "/src/a").holder == "registrar"
         assert registrar.grant("ann", "/src/a").holder == "ann"
-        assert registrar.holders("/src") == []
+        assert registrar.deny("bob", "/src/b").holder == "registrar"
+
+    def test_begins_once_where_leases_have_budgets(self) -> None:
+        registrar = Registrar()
+        lease = registrar.grant("ann", lock_delay_ns=5 * SECOND, budget=Budget(tokens=10))
+        registrar.revoke(lease)
+
+        assert registrar.history().count("lease.issued") == 2
+        assert registrar.deny("bob").expires_in_ns == 5 * SECOND
 
     def test_ends_when_a_waiter_comes_back_through_it(self) -> None:
         registrar = Registrar()

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from leasehold.engine.batch import Outcome
 from leasehold.engine.committer import Call
 from leasehold.engine.keeper import Keeper, Kept
@@ -11,6 +13,7 @@ from leasehold.errors import LeaseholdError
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Acquire, Command, Derive
+from leasehold.kernel.lease import Mode
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 
@@ -76,3 +79,47 @@ def test_a_child_whose_parent_is_not_renewed_does_not_stop_its_keeper() -> None:
 def granted(outcome: Outcome) -> Granted:
     assert isinstance(outcome, Granted)
     return outcome
+
+
+def test_an_upgrade_that_the_registrar_has_forgotten_is_a_loss() -> None:
+    """After an older copy of the store was put in place, renewals of the shared lease kept the holder in the
+    belief that it was alone."""
+    clock = FakeClock()
+    registrar = Desk(MemoryStore(clock))
+    losses: list[LeaseholdError] = []
+    keeper = PatientKeeper(registrar, clock, Trust(drift_ppm=0, margin_ns=0), seed=1, threaded=False)
+    claim = Acquire(
+        request_id="ann", lease_id="ann", resource="door", holder="ann", ttl_ns=30 * SECOND, mode=Mode.SHARED
+    )
+    lease = granted(registrar.call(claim)).lease
+    kept = Kept(lease, clock.tick_ns() + 30 * SECOND, clock, on_lost=losses.append)
+    keeper.keep(kept)
+    keeper.changed(kept, replace(lease, mode=Mode.EXCLUSIVE, token=lease.token + 1, version=2))
+
+    clock.advance(10)
+    keeper.step()
+
+    assert [loss.code for loss in losses] == ["LEASE_TERMINAL"]
+
+
+def test_an_answer_from_before_an_upgrade_is_no_loss() -> None:
+    """The renewal was on its way when the lease was upgraded, and was answered as things were then."""
+    clock = FakeClock()
+    registrar = Desk(MemoryStore(clock))
+    losses: list[LeaseholdError] = []
+    keeper = PatientKeeper(registrar, clock, Trust(drift_ppm=0, margin_ns=0), seed=1, threaded=False)
+    claim = Acquire(
+        request_id="ann", lease_id="ann", resource="door", holder="ann", ttl_ns=30 * SECOND, mode=Mode.SHARED
+    )
+    lease = granted(registrar.call(claim)).lease
+    kept = Kept(lease, clock.tick_ns() + 30 * SECOND, clock, on_lost=losses.append)
+    keeper.keep(kept)
+    sent_ns = clock.tick_ns()
+    clock.advance(1)
+    upgraded = replace(lease, mode=Mode.EXCLUSIVE, token=lease.token + 1, version=2)
+    keeper.renewed(kept, upgraded, sent_ns, 30 * SECOND)
+
+    keeper.renewed(kept, lease, sent_ns, 30 * SECOND)
+
+    assert losses == []
+    assert kept.lease == upgraded

@@ -22,7 +22,7 @@ from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import LeaseExpired, LeaseholdError, error_of
+from leasehold.errors import LeaseExpired, LeaseholdError, LeaseTerminal, error_of
 from leasehold.kernel.answers import Renewal, Renewed
 from leasehold.kernel.commands import Renew
 from leasehold.kernel.lease import Lease
@@ -65,6 +65,8 @@ class Kept:
         """When the keeper looks at this lease next; a plan for any other time is out of date."""
         self.due_ns = 0
         """When it is to be renewed; the keeper may look at it earlier, and then leaves it alone."""
+        self.changed_ns = 0
+        """Since when its present token is known: what is answered to later questions knows of it, too."""
         self.in_flight = False
         self.dropped = False
         self._clock = clock
@@ -151,18 +153,27 @@ class Keeper:
             was_in_flight, kept.in_flight = kept.in_flight, False
             if kept.loss is not None or kept.dropped:
                 return
-            if lease.version >= kept.lease.version:  # An answer may be overtaken by a later one.
-                kept.lease = lease
-            kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
-            kept.due_ns = self._next_renewal_ns(kept, self._clock.tick_ns())
-            if was_in_flight or kept.due_ns < kept.planned_ns:
-                self._plan(kept, kept.due_ns)
+            is_forgotten = lease.token < kept.lease.token and sent_ns > kept.changed_ns
+            if not is_forgotten:
+                self._take_in(kept, lease)
+                kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
+                kept.due_ns = self._next_renewal_ns(kept, self._clock.tick_ns())
+                if was_in_flight or kept.due_ns < kept.planned_ns:
+                    self._plan(kept, kept.due_ns)
+        if is_forgotten:
+            self.lose(kept, _upgrade_forgotten(kept.lease))
+
+    def _take_in(self, kept: Kept, lease: Lease) -> None:
+        """Keep a lease as it was answered with; an answer may be overtaken by a later one."""
+        if lease.version >= kept.lease.version:
+            if lease.token != kept.lease.token:
+                kept.changed_ns = self._clock.tick_ns()
+            kept.lease = lease
 
     def changed(self, kept: Kept, lease: Lease) -> None:
         """Take in that a lease was changed in another way than by a renewal."""
         with self._lock:
-            if lease.version >= kept.lease.version:
-                kept.lease = lease
+            self._take_in(kept, lease)
 
     def lose(self, kept: Kept, loss: LeaseholdError) -> None:
         """Report a lease as lost, once."""
@@ -332,6 +343,18 @@ def window_closed(lease: Lease) -> LeaseExpired:
     return LeaseExpired(
         f"lease {lease.lease_id} on {lease.resource} could not be renewed in time, so it must be taken "
         "for lost; stop using the resource, and acquire it again",
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        token=lease.token,
+    )
+
+
+def _upgrade_forgotten(lease: Lease) -> LeaseTerminal:
+    """Return the loss of a lease that the registrar knows only as it was before its upgrade."""
+    return LeaseTerminal(
+        f"the registrar does not know any more that lease {lease.lease_id} on {lease.resource} was made "
+        "exclusive, because an older copy of its store was put in place; stop using the resource, and "
+        "acquire it again",
         lease_id=lease.lease_id,
         resource=lease.resource,
         token=lease.token,

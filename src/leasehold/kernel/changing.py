@@ -77,7 +77,8 @@ def _upgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision | Refu
         end_delays(draft, lease.holder, lease, Mode.EXCLUSIVE)
         changed = mode_changed(lease, draft.now, Mode.EXCLUSIVE, draft.next_token(), command.request_key)
         draft.add(changed)
-        return _granted(draft, lease.lease_id)
+        cycle = find_cycle(draft, lease.tenant, lease.holder)  # Sharers that wait here did not wait for it.
+        return refuse_cycle(cycle) if cycle else _granted(draft, lease.lease_id)
     if not command.wait:
         return about(RefusalCode.HELD, last_to_expire(others, draft.now), draft.now)
     ticket = lease.ticket
@@ -167,7 +168,7 @@ def _hand_over(command: Transfer, draft: Draft, lease: Lease) -> Refusal | None:
     if isinstance(succession, Refusal):
         return succession
     for event in () if succession is None else succession.events:
-        draft.add(event)
+        draft.set_aside(event)
     draft.add(
         LeaseIssued(
             tick=draft.now.tick,
@@ -183,7 +184,7 @@ def _hand_over(command: Transfer, draft: Draft, lease: Lease) -> Refusal | None:
             ttl_ns=claim.ttl_ns if succession is None else succession.ttl_ns,
             max_renewals=lease.max_renewals,
             adopted_from=lease.lease_id,
-            bound_to_boot=lease.bound_to_boot,
+            bound_to_boot=False,  # Nobody here knows on which machine its new holder is.
             metadata=lease.metadata,
             config_version=lease.config_version,
             zone_version=lease.zone_version,

@@ -178,7 +178,7 @@ def _issue(
     if isinstance(succession, Refusal):
         return succession
     for event in () if succession is None else succession.events:
-        draft.add(event)
+        draft.set_aside(event)
     own_key = None if command.is_its_own_request else command.request_key
     draft.add(
         LeaseIssued(

@@ -57,6 +57,7 @@ def derive(command: Derive, view: View, now: Now) -> Decision | Refusal:
         events=[*found.aged, *freed, setting_aside, *granted.events],
         leases=[evolve(replace(parent, delegation=now_account), setting_aside), *granted.leases],
         answer=granted.answer,
+        wakes=granted.wakes,
     )
 
 

@@ -33,6 +33,7 @@ from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.paths import is_path, related
 from leasehold.kernel.records import FIRST_IN_LINE, ResourceKey
 from leasehold.kernel.tick import Now
+from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.kernel.view import View
 
 FREEING = (LeaseReleased, LeaseExpired, LeaseRevoked, LeaseLeft, LeaseUpgradeLeft, LeaseModeChanged)
@@ -80,13 +81,25 @@ class Draft:
             if isinstance(event, LeaseExpired | LeaseRevoked):
                 self._delay(self.known(event.lease_id))
 
+    def set_aside(self, event: LeaseEvent) -> None:
+        """Draft what a parent sets aside for a lease that replaces a child of it.
+
+        It can be taken in only behind what the old child gives back, which `settling` puts before it.
+        """
+        self._authority = go_on(self._authority, event)
+        self.events.append(event)
+
     def _delay(self, ended: Lease) -> None:
         """Keep a resource closed for as long as its last holder asked for, by a lease of the registrar's own.
 
-        A reboot has ended the process that held it, so nothing of that is still on its way.
+        A reboot has ended the process that held it, so nothing of that is still on its way; and nobody has
+        acted on what a waiter was granted and never confirmed.
         """
-        if not ended.lock_delay_ns or ended.end_reason == REBOOT:
+        unconfirmed = ended.ticket is not None and not ended.ticket.upgrade
+        if not ended.lock_delay_ns or ended.end_reason == REBOOT or unconfirmed:
             return
+        if _delay_id(ended) in self._changed:
+            return  # The decision that this goes on from has seen to it.
         ttl_ns = ended.lock_delay_ns
         if ended.state is LeaseState.EXPIRED and ended.expires_tick is not None:
             ttl_ns += self.now.tick.until(ended.expires_tick) or 0
@@ -129,11 +142,14 @@ class Draft:
             found = self.view.tree_of(tenant, resource)
         else:
             found = self.view.unended_on(tenant, resource)
-        leases = [
-            lease for lease in self._patched(found, tenant, resource) if lease.state is LeaseState.ACTIVE
-        ]
-        standing = (self.aged(lease) for lease in sorted(leases, key=lambda one: one.token))
-        return [lease for lease in standing if not lease.is_terminal]
+        while True:
+            known = len(self.events)
+            leases = [
+                lease for lease in self._patched(found, tenant, resource) if lease.state is LeaseState.ACTIVE
+            ]
+            standing = [self.aged(lease) for lease in sorted(leases, key=lambda one: one.token)]
+            if len(self.events) == known:  # Else what was found to be over may have left a delay.
+                return standing
 
     def waiters(self, tenant: str, resource: str, mode: Mode | None = None) -> Iterator[Lease]:
         """Yield those who wait in the reach of a resource (`mode`: in this mode), first in line first.
@@ -141,27 +157,31 @@ class Draft:
         Those of whom nothing was heard for too long are not among them; that they left is noted.
         """
         if is_path(resource):
-            yield from self._in_line(self.view.tree_of(tenant, resource), tenant, resource, mode, "")
+            tree = self.view.tree_of(tenant, resource)
+            yield from self._in_line(tree, tenant, resource, mode, ("", LAST_PLACE))
             return
-        limit, place = FIRST_IN_LINE, ""
-        while True:
-            found, all_of_them = self.view.queue_of(tenant, resource, mode, limit)
-            for lease in self._in_line(found, tenant, resource, mode, place):
-                place = lease.place
-                yield lease
-            if all_of_them:
-                return
-            limit *= _NEXT_PAGE
+        limit, place, horizon = FIRST_IN_LINE, "", ""
+        while horizon != LAST_PLACE:
+            found, horizon = self.view.queue_of(tenant, resource, mode, limit)
+            yield from self._in_line(found, tenant, resource, mode, (place, horizon))
+            limit, place = limit * _NEXT_PAGE, horizon
 
     def _in_line(
-        self, found: list[Lease], tenant: str, resource: str, mode: Mode | None, behind: str
+        self, found: list[Lease], tenant: str, resource: str, mode: Mode | None, reach: tuple[str, str]
     ) -> Iterator[Lease]:
+        """Yield those whose place is behind the first and not behind the second of two.
+
+        Who came in this draft may stand behind others that were not read yet.
+        """
+        behind, until = reach
         waiting = [
             lease
             for lease in self._patched(found, tenant, resource)
-            if lease.state is LeaseState.PENDING and mode in (None, lease.mode) and lease.place > behind
+            if lease.state is LeaseState.PENDING
+            and mode in (None, lease.mode)
+            and behind < lease.place <= until
         ]
-        for lease in sorted(waiting, key=lambda one: one.place):
+        for lease in sorted(waiting, key=lambda one: (one.place, one.lease_id)):  # A claim has one place.
             here = self.aged(self.known(lease.lease_id))
             if here.state is LeaseState.PENDING:
                 yield here
@@ -263,13 +283,17 @@ def upgrade_left(lease: Lease, now: Now, reason: str, actor: str = REGISTRAR) ->
     )
 
 
+def _delay_id(ended: Lease) -> str:
+    return f"{ended.lease_id}.delay"
+
+
 def _closed(ended: Lease, now: Now, ttl_ns: int, token: int) -> LeaseIssued:
     return LeaseIssued(
         tick=now.tick,
         at_ns=now.wall_ns,
         actor=REGISTRAR,
         tenant=ended.tenant,
-        lease_id=f"{ended.lease_id}.delay",
+        lease_id=_delay_id(ended),
         resource=ended.resource,
         holder=REGISTRAR,
         token=token,

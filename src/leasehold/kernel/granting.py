@@ -129,12 +129,15 @@ def as_it_stands(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision |
 
 
 def _is_claimed_by(lease: Lease, command: Acquire) -> bool:
-    """Say whether a claim asks for just this lease; its TTL is not compared, which renewals change."""
+    """Say whether a claim asks for just this lease.
+
+    Its TTL is not compared, which renewals change; nor the mode of one that may have been upgraded since.
+    """
     return (
         lease.tenant == command.tenant
         and lease.resource == command.resource
         and lease.holder == command.holder
-        and lease.mode is command.mode
+        and (lease.mode is command.mode or lease.version > 1)
         and lease.max_renewals == max(-1, command.max_renewals)
         and lease.bound_to_boot == command.bound_to_boot
         and lease.metadata == command.metadata

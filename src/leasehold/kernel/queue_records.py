@@ -72,8 +72,8 @@ class QueueRecords:
             found += self._lines.get((tenant, resource), _NOBODY).up_to(LAST_PLACE)
         return found
 
-    def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], bool]:
-        """Return the first waiters for a plain resource, `limit` or more of them, and whether these are all.
+    def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], str]:
+        """Return the first waiters for a plain resource, `limit` or more of them, and up to which place.
 
         `mode`: only those who wait for it in this mode.
         """
@@ -84,7 +84,7 @@ class QueueRecords:
         waiters = self._lines.get((tenant, resource), _NOBODY).up_to(horizon)
         if mode is not None:
             waiters = [lease for lease in waiters if lease.mode is mode]
-        return waiters, horizon == LAST_PLACE
+        return waiters, horizon
 
     def count_ahead(self, tenant: str, resource: str, place: str) -> int:
         """Return how many waiters for a plain resource are ahead of a place in its queue."""

@@ -25,7 +25,7 @@ from leasehold.kernel.events import (
     LeaseRevoked,
 )
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason
-from leasehold.kernel.paths import is_path
+from leasehold.kernel.paths import covers, is_path
 from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import CLAIM_WINDOW_NS, NEXT_IN_LINE
 from leasehold.kernel.view import View
@@ -71,9 +71,13 @@ def is_delayed_for(lease: Lease, holder: str) -> bool:
 
 
 def end_delays(draft: Draft, holder: str, wanted: Lease, mode: Mode) -> None:
-    """End what is kept closed where its last holder comes back, in a mode that conflicts with that."""
+    """End what is kept closed where its last holder comes back, in a mode that conflicts with that.
+
+    Who comes back for something in a directory only leaves the rest of it closed to others.
+    """
     for lease in draft.standing(wanted.tenant, wanted.resource):
-        if is_delayed_for(lease, holder) and lease.mode.conflicts_with(mode):
+        covered = is_delayed_for(lease, holder) and covers(wanted.resource, lease.resource)
+        if covered and lease.mode.conflicts_with(mode):
             draft.add(released(lease, draft.now, ReleaseReason.VOLUNTARY))
 
 
