@@ -14,6 +14,12 @@ What is checked, all the time:
 - budgets add up in every part, and no child outlives, out-scopes, outspends or survives its parent, as a
   second, independent account of them says (`accounts`, `line_judge`)
 - every answer was right at the moment it was given, and a request is granted once (`judge`)
+- where it is crowded: nobody is overtaken, by aged priority and then by ticket; nobody waits longer than
+  until it asks again for what it is entitled to, nor for somebody who is gone, nor in a circle; nothing
+  is refused as a deadlock that is none; claims on several resources wait, are granted and leave whole; a
+  directory and what is in it are never held in conflict; what was cancelled leaves nothing; lock-delays
+  are kept; whoever has won is woken (`crowd_judge`, `wait_judge`: who is in whose way, `crowds` and
+  `closings` tell a second time)
 - no two holders trust conflicting leases at the same true time (`beliefs`), but for the four cases named
   there in which nobody could have told them; then tokens still order what they do
 - whatever anybody was told is in the ledger, unless a restore, a copy or a power cut of a `fast` store took

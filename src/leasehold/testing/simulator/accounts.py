@@ -25,7 +25,8 @@ from leasehold.kernel.lease import Lease
 from leasehold.kernel.scope import Scope
 
 if TYPE_CHECKING:
-    from leasehold.testing.simulator.truth import TrueLease, Truth
+    from leasehold.testing.simulator.true_lease import TrueLease
+    from leasehold.testing.simulator.truth import Truth
 
 PARTS = ("episodes", "tool_calls", "tokens", "duration_ms")
 

@@ -6,8 +6,8 @@ from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
 from leasehold.kernel.lease import Mode, ReleaseReason
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.testing.simulator.client import SimulatedClient
+from leasehold.testing.simulator.crowding import Crowding
 from leasehold.testing.simulator.delegating import Delegating
-from leasehold.testing.simulator.witness import ADOPTED
 
 
 class Behaviour:
@@ -19,6 +19,7 @@ class Behaviour:
         self._delegating = Delegating(client, peers) if client.stage.plan.delegating else None
         self._stable = stable
         """It comes back from death under the same name."""
+        self._crowding = Crowding(client, peers) if client.stage.plan.crowded else None
 
     def start(self) -> None:
         """Begin to do things, again and again."""
@@ -64,6 +65,8 @@ class Behaviour:
         random = self._stage.random
         if random.random() > self._stage.plan.busy + 0.5:
             return
+        if self._crowding is not None and self._crowding.does_something():
+            return
         held = list(self._client.held)
         if held and random.random() < 0.75:
             self._use(random.choice(held), held)
@@ -102,7 +105,8 @@ class Behaviour:
         delay_ns = 0
         if self._stage.strikes("act arrived late"):
             delay_ns = self._stage.up_to(4 * self._stage.plan.ttl_ns)
-        self._stage.after(delay_ns, lambda: self._client.beliefs.act(belief))
+        lease = belief.lease
+        self._stage.after(delay_ns, lambda: self._client.beliefs.act(belief, lease))
 
     def acquire(self, resource: str | None = None, *, adopt: bool = False) -> None:
         """Ask for a resource. Who adopts stops trusting its own old lease before it asks."""
@@ -211,7 +215,7 @@ class Behaviour:
         ]
         for lease in mine:
             if not client.holds(lease.lease_id):
-                client.witness.excuses.setdefault(lease.token, (ADOPTED, None))
+                client.witness.taken_back.add(lease.lease_id)
         if mine:
             client.release(tuple(lease.lease_id for lease in mine), ReleaseReason.ABORTED)
 

@@ -17,6 +17,7 @@ from leasehold.engine.keeper import Kept
 from leasehold.kernel.lease import Lease, Mode, Token
 from leasehold.kernel.records import ResourceKey
 from leasehold.testing.simulator.stage import Stage
+from leasehold.testing.simulator.true_lease import touch
 from leasehold.testing.simulator.witness import Witness
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ class Belief:
         self.life = client.life
         self.kept = kept
         self.lease: Lease = kept.lease
+        """As the holder uses it: who asks to share it stops before that to use it alone."""
 
     @property
     def is_over(self) -> bool:
         """Say whether the holder has given it up, for good."""
-        return self.client.life != self.life or not self.client.holds(self.lease.lease_id)
+        return self.client.life != self.life or self.client.held.get(self.lease.lease_id) is not self
 
     @property
     def is_trusted(self) -> bool:
@@ -72,13 +74,14 @@ class Beliefs:
     def __init__(self, stage: Stage, witness: Witness) -> None:
         self._stage = stage
         self._witness = witness
-        self._beliefs: dict[ResourceKey, list[Belief]] = {}
+        self._beliefs: dict[str, list[Belief]] = {}
+        """Of each tenant."""
         self._resources: dict[ResourceKey, Resource] = {}
 
     def begin(self, client: "SimulatedClient", kept: Kept) -> Belief:
         """Note that a holder has heard of its lease, and check it against everybody else's."""
         belief = Belief(client, kept)
-        self._beliefs.setdefault(_key_of(belief.lease), []).append(belief)
+        self._beliefs.setdefault(belief.lease.tenant, []).append(belief)
         self.check(belief)
         return belief
 
@@ -86,9 +89,9 @@ class Beliefs:
         """See that nobody else trusts a conflicting lease; called whenever a belief begins or grows."""
         if not belief.is_trusted:
             return
-        key = _key_of(belief.lease)
-        others = [other for other in self._beliefs[key] if not other.is_over]
-        self._beliefs[key] = others
+        tenant = belief.lease.tenant
+        others = [other for other in self._beliefs[tenant] if other is belief or not other.is_over]
+        self._beliefs[tenant] = others
         for other in others:
             if other.is_trusted and _conflict(belief.lease, other.lease):
                 self._excuse(belief.lease, other.lease)
@@ -105,11 +108,10 @@ class Beliefs:
             )
         self._stage.tally.note(f"two trusted at once: {excuse}")
 
-    def act(self, belief: Belief) -> None:
+    def act(self, belief: Belief, lease: Lease) -> None:
         """Let an act arrive at its resource, which its holder decided on while it trusted its lease."""
-        lease = belief.lease
         rival = self._resources.setdefault(_key_of(lease), Resource()).act(lease)
-        trusted = belief.is_trusted
+        trusted = belief.is_trusted and belief.lease.token == lease.token
         note = self._stage.tally.note
         self._stage.say("  act of {} with {}: {}", lease.holder, lease.token, rival or "accepted")
         if rival is None:
@@ -125,4 +127,6 @@ def _key_of(lease: Lease) -> ResourceKey:
 
 
 def _conflict(one: Lease, other: Lease) -> bool:
-    return (one.token, one.lease_id) != (other.token, other.lease_id) and one.mode.conflicts_with(other.mode)
+    """Say whether two leases exclude each other; who has a directory may have something in it besides."""
+    own = one.holder == other.holder and (one.lease_id == other.lease_id or one.resource != other.resource)
+    return not own and touch(_key_of(one), _key_of(other)) and one.mode.conflicts_with(other.mode)

@@ -21,7 +21,7 @@ from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.refusals import Refusal
 from leasehold.testing.simulator.clocks import HolderClock
 from leasehold.testing.simulator.post import Envelope, Pending, Post
-from leasehold.testing.simulator.stage import Process, Stage
+from leasehold.testing.simulator.stage import Action, Process, Stage
 
 if TYPE_CHECKING:
     from leasehold.testing.simulator.beliefs import Belief, Beliefs
@@ -238,6 +238,33 @@ class SimulatedClient(Process):
             request_id=self.stage.new_name("release"),
         )
         self.ask(command, lambda outcome, sent_ns: None)
+
+    def take_over(self, lease_id: str) -> None:
+        """Begin to hold a lease that another has got for this holder: renew it, to know how long it lasts."""
+
+        def take(outcome: Outcome, sent_ns: int) -> None:
+            one = outcome.outcomes[0] if isinstance(outcome, Renewed) else None
+            if isinstance(one, Renewal) and not self.holds(lease_id) and one.lease.holder == self.holder:
+                self.take(Granted(lease=one.lease, expires_in_ns=one.expires_in_ns), sent_ns, renewing=True)
+
+        if not self.stage.calm:
+            self.ask(self.renewal(lease_id, self.holder), take)
+
+    def change(self, belief: "Belief", lease: Lease) -> None:
+        """Take in that a held lease has another mode, and perhaps another token, than before."""
+        self._keeper.changed(belief.kept, lease)
+        belief.lease = lease
+        self.beliefs.check(belief)
+
+    def renewal(self, lease_id: str, holder: str) -> Renew:
+        """Return a request for more time, under whatever name."""
+        request_id = self.stage.new_name("renew")
+        return Renew(tenant=self.tenant, lease_ids=(lease_id,), holder=holder, request_id=request_id)
+
+    def heard(self, action: Action) -> Action:
+        """Return what a bell does that is hung up now: nothing in another life, in a pause nothing yet."""
+        life = self.life
+        return lambda: self._run(life, action)
 
     def _plan_step(self) -> None:
         """Have the keeper look when it has to. What it plans meanwhile is seen to again afterwards."""

@@ -1,9 +1,9 @@
 """What holders do with scopes and budgets: spend, derive children, hand them on, and use them too long."""
 
 from leasehold.engine.batch import Outcome
-from leasehold.kernel.answers import Granted, Renewal, Renewed
+from leasehold.kernel.answers import Granted
 from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.commands import Derive, Renew, Spend
+from leasehold.kernel.commands import Derive, Spend
 from leasehold.kernel.lease import Mode, ReleaseReason
 from leasehold.kernel.scope import Scope
 from leasehold.testing.simulator.accounts import PARTS, Account
@@ -125,7 +125,7 @@ class Delegating:
                 client.take(outcome, sent_ns, renewing=self._random.random() < 0.6)
             else:
                 lease_id, delay_ns = outcome.lease.lease_id, self._stage.up_to(self._stage.plan.ttl_ns // 4)
-                peer.later(delay_ns, lambda: _take_over(peer, lease_id))
+                peer.later(delay_ns, lambda: peer.take_over(lease_id))
         elif isinstance(outcome, Exception) and peer is client and self._random.random() < 0.5:
             client.release((command.lease_id,), ReleaseReason.ABORTED)
 
@@ -142,24 +142,7 @@ class Delegating:
             case 1:
                 self._derive(lease.lease_id, lease.holder)
             case _:
-                self._client.ask(_renewal(self._client, lease.lease_id, lease.holder), _ignore)
-
-
-def _renewal(client: SimulatedClient, lease_id: str, holder: str) -> Renew:
-    request_id = client.stage.new_name("renew")
-    return Renew(tenant=client.tenant, lease_ids=(lease_id,), holder=holder, request_id=request_id)
-
-
-def _take_over(peer: SimulatedClient, lease_id: str) -> None:
-    """Begin to hold a child that another has derived: renew it, to know how long it may be trusted."""
-
-    def take(outcome: Outcome, sent_ns: int) -> None:
-        one = outcome.outcomes[0] if isinstance(outcome, Renewed) else None
-        if isinstance(one, Renewal) and not peer.holds(lease_id) and one.lease.holder == peer.holder:
-            peer.take(Granted(lease=one.lease, expires_in_ns=one.expires_in_ns), sent_ns, renewing=True)
-
-    if not peer.stage.calm:
-        peer.ask(_renewal(peer, lease_id, peer.holder), take)
+                self._client.ask(self._client.renewal(lease.lease_id, lease.holder), _ignore)
 
 
 def _ignore(outcome: Outcome, sent_ns: int) -> None:

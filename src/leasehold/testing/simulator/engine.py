@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from leasehold.engine.batch import Outcome, Recall, Rules, run_batch
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import StoreError
+from leasehold.kernel.ticket import NEXT_IN_LINE
 from leasehold.testing.simulator.judge import Judge
 from leasehold.testing.simulator.post import Envelope, Post
 from leasehold.testing.simulator.stage import Process, Stage
@@ -27,6 +28,8 @@ class SimulatedEngine(Process):
         self._scheduled = False
         self._down = False
         self._recall = Recall()
+        self._rung: set[str] = set()
+        """Where the last batch has rung."""
 
     @property
     def is_waiting(self) -> bool:
@@ -80,7 +83,8 @@ class SimulatedEngine(Process):
             self._schedule()
             return
         self.stage.check()
-        self._judge.check(self._store, [envelope.command for envelope in taken], outcomes)
+        commands = [envelope.command for envelope in taken]
+        self._judge.check(self._store, commands, outcomes, self._rung)
         if self.stage.strikes("engine crashed between commit and reply"):
             self.crash()
             return
@@ -91,7 +95,9 @@ class SimulatedEngine(Process):
     def _run_batch(self, taken: list[Envelope]) -> Sequence[Outcome] | None:
         """Return the outcomes, or None if another writer was in the way."""
         stage = self.stage
-        rules = Rules(quotas=stage.plan.quotas, sweep_limit=stage.random.choice((0, 0, 1, 64)))
+        sweep_limit = stage.random.choice((0, 0, 1, 64))
+        rules = Rules(quotas=stage.plan.quotas, sweep_limit=sweep_limit, wake=self._ring)
+        self._rung = set()
         blocking = stage.random.random() < 0.5
         self._store.begin_batch()
         stage.say("batch of {}", len(taken))
@@ -102,6 +108,10 @@ class SimulatedEngine(Process):
             return None
         except StoreError as error:
             return [error] * len(taken)
+
+    def _ring(self, addresses: frozenset[str]) -> None:
+        self._rung |= {address.removesuffix(NEXT_IN_LINE) for address in addresses}
+        self._post.ring(frozenset(one for one in addresses if not one.endswith(NEXT_IN_LINE)))
 
     def crash(self) -> None:
         """Lose everything that was not committed, and come back after a while."""

@@ -22,13 +22,15 @@ from leasehold.kernel.answers import (
     Swept,
     Waiting,
 )
-from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew
+from leasehold.kernel.commands import Acquire, ChangeMode, Command, Derive, Release, Renew
+from leasehold.kernel.events import LeaseIssued
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
 from leasehold.testing.simulator.line_judge import LineJudge
 from leasehold.testing.simulator.stage import Stage
 from leasehold.testing.simulator.store import SimulatedStore
-from leasehold.testing.simulator.truth import TrueLease, request_id_of
+from leasehold.testing.simulator.true_lease import TrueLease, request_id_of
+from leasehold.testing.simulator.wait_judge import WaitJudge
 from leasehold.testing.simulator.witness import Witness
 
 
@@ -39,17 +41,25 @@ class Judge:
         self._stage = stage
         self._witness = witness
         self._lines = LineJudge(stage, witness)
+        self._waits = WaitJudge(stage, witness)
         self._first_tick = self._last_tick = self._position = 0
 
-    def check(self, store: SimulatedStore, commands: Sequence[Command], outcomes: Sequence[Outcome]) -> None:
-        """Check what a batch was answered with, right after it ran."""
+    def check(
+        self,
+        store: SimulatedStore,
+        commands: Sequence[Command],
+        outcomes: Sequence[Outcome],
+        rung: set[str] | None = None,
+    ) -> None:
+        """Check what a batch was answered with, right after it ran, and who was rung for because of it."""
         ticks = [look.tick for look in store.looks if look.tick is not None]
         if ticks:
             self._first_tick, self._last_tick = ticks[0], ticks[-1]
             self._position = store.looks[0].position
-        self._lines.look(
-            self._position, self._last_tick, alone=len(commands) == len(ticks) == len(store.looks) == 1
-        )
+        alone = len(commands) == len(ticks) == len(store.looks) == 1
+        self._lines.look(self._position, self._last_tick, alone=alone)
+        now = (self._first_tick, self._last_tick)
+        self._waits.look(self._position, now, alone=alone, untouched=not store.committed)
         copies = Counter(command.request_id for command in commands)
         for command, outcome in zip(commands, outcomes, strict=True):
             self._stage.say("  {} -> {}", command, outcome)
@@ -59,6 +69,9 @@ class Judge:
                 self._stage.violate("{} met a defect: {!r}", command, outcome)
             else:
                 self._check_answer(command, outcome)
+                self._witness.crowd.note(command, outcome)
+        if rung is not None and not any(isinstance(outcome, StoreError) for outcome in outcomes):
+            self._waits.check_rings(store.committed, rung)
 
     def _check_failure(
         self, store: SimulatedStore, command: Command, error: StoreError, *, alone: bool
@@ -68,8 +81,9 @@ class Judge:
         note("store failed, outcome unknown" if error.outcome_unknown else "store failed, outcome known")
         if error.outcome_unknown or not alone:
             return
-        for batch in store.committed:
-            if any(request_id_of(entry.event) == command.request_id for entry in batch.entries):
+        for event in (entry.event for batch in store.committed for entry in batch.entries):
+            won = isinstance(event, LeaseIssued) and event.claim_window_ns  # By what others did.
+            if request_id_of(event) == command.request_id and not won:
                 self._stage.violate("{} failed, and was committed", command)
 
     def _check_answer(self, command: Command, outcome: Answer | Refusal) -> None:
@@ -79,7 +93,7 @@ class Judge:
             case Granted():
                 self._check_granted(command, outcome)
             case Waiting():
-                self._check_waiting(command, outcome)
+                self._waits.check_waiting(command, outcome)
             case Renewed():
                 for lease_id, one in zip(_lease_ids(command), outcome.outcomes, strict=True):
                     self._check_renewed(command, lease_id, one)
@@ -94,13 +108,6 @@ class Judge:
                     self._stage.tally.note("swept")
             case Spent():
                 self._lines.check_spent(command, outcome)
-
-    def _check_waiting(self, command: Command, waiting: Waiting) -> None:
-        """Whoever is told to wait stands in every queue, or is a sharer that waits to be alone."""
-        truth = self._witness.truth
-        lease = truth.waiting.get(waiting.lease_id) or truth.standing.get(waiting.lease_id)
-        stands = lease is not None and (waiting.lease_id in truth.waiting or lease.upgrading)
-        self._require(stands, "{} was told to wait, and does not: {}", command, waiting)
 
     def _require(self, condition: bool, template: str, *facts: object) -> None:
         if not condition:
@@ -127,17 +134,23 @@ class Judge:
 
     def _check_granted(self, command: Command, granted: Granted) -> None:
         lease = self._lease(granted.lease.lease_id)
+        same = lease.token == granted.lease.token or lease.changed_position > self._position
         self._require(
-            (lease.token, lease.holder) == (granted.lease.token, granted.lease.holder),
+            same and lease.holder == granted.lease.holder,
             "{} is not the lease that was granted",
             granted.lease,
         )
+        self._waits.check_granted(command, granted)
+        self._check_promise(lease, granted.expires_in_ns)
+        if isinstance(command, ChangeMode):
+            return
         self._require(
             lease.request_id == command.request_id, "{} was answered with {}", command, lease.lease_id
         )
-        self._check_promise(lease, granted.expires_in_ns)
         if not granted.repeated:
-            self._require(lease.issued_position > self._position, "{} was granted before", lease.lease_id)
+            claim = [self._lease(one.lease_id) for one in (granted.lease, *granted.also)]
+            new = any(one.granted_position > self._position for one in claim)
+            self._require(new or granted.ended, "{} was granted before", lease.lease_id)
             return
         self._stage.tally.note("grant repeated after its end" if granted.ended else "grant repeated")
         self._require(granted.ended == (granted.expires_in_ns == 0), "{} contradicts itself", granted)
@@ -180,8 +193,10 @@ class Judge:
         lease = truth.leases.get(refusal.lease_id or "")
         self._lines.check_refusal(command, refusal)
         if isinstance(command, Acquire | Derive):
-            self._check_not_granted_before(command)
-        justified = self._lines.is_justified(command, refusal, lease)
+            self._check_not_granted_before(command, refusal)
+        justified = self._waits.is_justified(command, refusal, lease)
+        if justified is None:
+            justified = self._lines.is_justified(command, refusal, lease)
         if justified is None:
             justified = _is_justified(command, refusal, lease)
         if not justified:
@@ -191,10 +206,12 @@ class Judge:
                 there = lease.issued_position <= self._position
                 there = there and truth.let_go.get(lease.lease_id) != lease.token
                 self._require(not there, "{} was not found, and is there", refusal.lease_id)
-            case RefusalCode.HELD | RefusalCode.ALREADY_HELD:
-                assert lease is not None
+            case RefusalCode.HELD | RefusalCode.ALREADY_HELD | RefusalCode.ALREADY_WAITING:
                 self._require(
-                    self._stood(lease), "{} is over, and blocked {}", refusal.lease_id, command.request_id
+                    lease is None or self._stood(lease),
+                    "{} is over, and blocked {}",
+                    refusal.lease_id,
+                    command.request_id,
                 )
             case RefusalCode.LEASE_EXPIRED:
                 assert lease is not None
@@ -203,12 +220,17 @@ class Judge:
                 assert lease is not None
                 line = truth.accounts.line_of(lease)
                 over = any(one.ended_position is not None or one.rebooted for one in line)
+                over = over or (lease.pending and lease.end_tick <= self._last_tick)
                 self._require(over, "{} is not over", refusal.lease_id)
             case _:
                 pass
 
-    def _check_not_granted_before(self, command: Acquire | Derive) -> None:
+    def _check_not_granted_before(self, command: Acquire | Derive, refusal: Refusal) -> None:
         truth = self._witness.truth
+        for waiter in truth.waiting.values():
+            waits = waiter.request_id == command.request_id and waiter.issued_position <= self._position
+            over = refusal.code is RefusalCode.LEASE_TERMINAL and waiter.end_tick <= self._last_tick
+            self._require(over or not waits, "{} waits, and was refused: {}", command, refusal)
         grant = truth.grants.get(command.request_id)
         if grant is None or grant.issued_position > self._position:
             return
@@ -221,20 +243,10 @@ def _lease_ids(command: Command) -> tuple[str, ...]:
     return command.lease_ids if isinstance(command, Renew | Release) else ()
 
 
-def _is_in_the_way(command: Command, lease: TrueLease) -> bool:
-    """Say whether a lease is on, above or below something that a claim wants, and conflicts with it."""
-    if not isinstance(command, Acquire):
-        return lease.key[0] == command.tenant
-    wanted = [(command.resource, command.mode), *((one.resource, one.mode) for one in command.also)]
-    return any(lease.blocks(command.tenant, resource, mode) for resource, mode in wanted)
-
-
 def _is_justified(command: Command, refusal: Refusal, lease: TrueLease | None) -> bool:
     """Say whether the reason for a refusal was there, as far as it does not depend on the moment."""
     holder = getattr(command, "holder", None)
     match refusal.code:
-        case RefusalCode.HELD:
-            return lease is not None and lease.holder != holder and _is_in_the_way(command, lease)
         case RefusalCode.ALREADY_HELD:
             return (
                 lease is not None
@@ -242,23 +254,15 @@ def _is_justified(command: Command, refusal: Refusal, lease: TrueLease | None) -
                 and lease.holder == getattr(command, "to", holder)
                 and not getattr(command, "adopt", False)
             )
-        case RefusalCode.ALREADY_WAITING:
-            return lease is not None and lease.holder == getattr(command, "to", holder)
-        case RefusalCode.DEADLOCK:
-            return refusal.cycle is not None or refusal.lease_id is not None
         case RefusalCode.NOT_HOLDER:
             return lease is not None and lease.holder != holder
-        case (
-            RefusalCode.LEASE_EXISTS
-            | RefusalCode.LEASE_EXPIRED
-            | RefusalCode.LEASE_TERMINAL
-            | RefusalCode.LEASE_PENDING
-        ):
+        case RefusalCode.LEASE_EXISTS | RefusalCode.LEASE_EXPIRED | RefusalCode.LEASE_TERMINAL:
             return lease is not None
         case RefusalCode.RENEWALS_EXHAUSTED:
             return lease is not None and lease.max_renewals >= 0
         case RefusalCode.RENEWAL_DOES_NOT_EXTEND:
-            return lease is not None and isinstance(command, Renew) and command.ttl_ns is not None
+            unconfirmed = lease is not None and lease.order != (0, 0, 0)
+            return isinstance(command, Renew) and (command.ttl_ns is not None or unconfirmed)
         case RefusalCode.LIMIT_EXCEEDED:
             return refusal.field in ("leases_per_holder", "leases_per_tenant")
         case RefusalCode.INVALID_INPUT:

@@ -10,7 +10,7 @@ from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
 from leasehold.testing.simulator.accounts import Account, Accounts, Limits, is_within, limits_of, short_of
 from leasehold.testing.simulator.stage import Stage
-from leasehold.testing.simulator.truth import TrueLease
+from leasehold.testing.simulator.true_lease import TrueLease
 from leasehold.testing.simulator.witness import Witness
 
 

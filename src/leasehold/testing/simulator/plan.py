@@ -37,6 +37,13 @@ _RATES = {
 }
 """How often each fault strikes when it has the chance to, where it is switched on."""
 
+_CROWD_RATES = {
+    "ring lost": (0.1, 0.6),
+    "waiter stopped asking": (0.02, 0.1),
+    "wait cancelled": (0.02, 0.1),
+}
+"""The same, for what happens only where holders wait."""
+
 _DISASTERS = (
     "wall clock jumped",
     "authority clock went back",
@@ -79,6 +86,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that cannot ask anybody are shown certificates."""
     archiving: tuple[str, ...]
     """What is done to the history."""
+    crowded: bool
+    """Holders wait, change modes, claim several resources and paths, and hand over."""
 
     @property
     def horizon_ns(self) -> int:
@@ -88,8 +97,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 def draw_plan(seed: int, random: Random) -> Plan:
     """Draw the facts of a world."""
-    delegating = seed % 2 == 1
-    ttl_ns = random.choice((SECOND // 2, 2 * SECOND, 10 * SECOND, 60 * SECOND))
+    delegating, crowded = seed % 2 == 1, seed % 4 == 2 or seed % 8 == 7
+    ttl_ns = random.choice((SECOND // 2, 2 * SECOND, 10 * SECOND, 10 * SECOND if crowded else 60 * SECOND))
     quotas = random.choice((Quotas(), Quotas(), Quotas(leases_per_holder=2, leases_per_tenant=3)))
     return Plan(
         seed=seed,
@@ -103,13 +112,12 @@ def draw_plan(seed: int, random: Random) -> Plan:
         latency_ns=ttl_ns * random.choice((0, 0, 1, 20, 200)) // 1_000,
         drift_ppm=random.choice((0, 1_000, 1_000)),
         busy=random.choice((0.1, 0.3, 0.5)),
-        rates={
-            fault: random.uniform(low, high) for fault, (low, high) in _RATES.items() if random.random() < 0.4
-        },
+        rates=_draw_rates(_RATES, random) | _draw_rates(_CROWD_RATES if crowded else {}, random),
         disasters=_draw_disasters(random),
         delegating=delegating,
         certifying=seed % 4 in (0, 1),
         archiving=_draw_archiving(seed),
+        crowded=crowded,
     )
 
 
@@ -119,6 +127,10 @@ def _draw_archiving(seed: int) -> tuple[str, ...]:
     if seed % 4 in (1, 2):
         return ()
     return tuple(random.choice(_ARCHIVING) for _ in range(random.randint(0, 3)))
+
+
+def _draw_rates(rates: dict[str, tuple[float, float]], random: Random) -> dict[str, float]:
+    return {fault: random.uniform(low, high) for fault, (low, high) in rates.items() if random.random() < 0.4}
 
 
 def _draw_disasters(random: Random) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.engine.batch import Outcome
 from leasehold.kernel.commands import Command
-from leasehold.testing.simulator.stage import Stage
+from leasehold.testing.simulator.stage import Action, Stage
 
 if TYPE_CHECKING:
     from leasehold.testing.simulator.client import SimulatedClient
@@ -47,6 +47,8 @@ class Post:
         self.engines: list[SimulatedEngine] = []
         self.sent: list[Envelope] = []
         """Some of what was ever sent, for those who like to hear things twice."""
+        self.bells: dict[str, Action] = {}
+        """Where waiters want to be rung for."""
 
     def send(self, envelope: Envelope) -> None:
         """Take a request to one of the engines."""
@@ -70,6 +72,13 @@ class Post:
             self._carry_reply(envelope, outcome)
         if not stage.strikes("reply lost"):
             self._carry_reply(envelope, outcome)
+
+    def ring(self, addresses: frozenset[str]) -> None:
+        """Wake waiters; nobody relies on it."""
+        for address in sorted(addresses):
+            bell = self.bells.get(address)
+            if bell is not None and not self._stage.strikes("ring lost"):
+                self._stage.after(self._stage.up_to(self._stage.plan.latency_ns), bell)
 
     def _carry_reply(self, envelope: Envelope, outcome: Outcome) -> None:
         client = envelope.client

@@ -34,85 +34,9 @@ from leasehold.kernel.events import (
     StoreOpened,
 )
 from leasehold.kernel.lease import Mode, Token
-from leasehold.kernel.records import ResourceKey
 from leasehold.kernel.tick import Tick
 from leasehold.testing.simulator.accounts import Accounts
-
-
-class TrueLease:
-    """One lease, with the end it has in truth."""
-
-    __slots__ = (
-        "bound",
-        "delayed_for",
-        "end_request_id",
-        "end_tick",
-        "ended_position",
-        "holder",
-        "issued_position",
-        "key",
-        "lease_id",
-        "max_renewals",
-        "mode",
-        "order",
-        "rebooted",
-        "request_id",
-        "token",
-        "ttl_ns",
-        "upgrading",
-    )
-
-    def __init__(self, event: LeaseIssued | LeaseQueued, position: int) -> None:
-        self.lease_id = event.lease_id
-        self.key: ResourceKey = (event.tenant, event.resource)
-        self.holder = event.holder
-        self.mode = event.mode
-        self.token = event.token
-        self.bound = event.bound_to_boot
-        self.max_renewals = event.max_renewals
-        self.request_id = request_id_of(event)
-        self.issued_position = position
-        self.ttl_ns = event.ttl_ns
-        self.order = (0, 0, 0)
-        """Of those who wait: era, the tick of coming less ten seconds for each level of priority, ticket."""
-        if isinstance(event, LeaseQueued):
-            came = event.tick.value - event.priority * 10_000_000_000
-            self.order = (event.tick.era, came, event.token)
-        lasts_ns = event.kept_ns if isinstance(event, LeaseQueued) else event.claim_window_ns
-        self.upgrading = False
-        self.delayed_for = event.metadata.get("lock_delay_for") if event.holder == REGISTRAR else None
-        self.end_tick = event.tick.value + (lasts_ns or event.ttl_ns)
-        """From this tick of the present era on it blocks nobody and is of no use, recorded or not."""
-        self.ended_position: int | None = None
-        self.end_request_id = ""
-        self.rebooted = False
-        """Its holder cannot have survived a reboot of the machine."""
-
-    def conflicts_with(self, other: "TrueLease") -> bool:
-        """Say whether the two cannot stand together."""
-        return self.touches(other) and (self.mode.conflicts_with(other.mode) or other.upgrading)
-
-    def touches(self, other: "TrueLease") -> bool:
-        """Say whether the two are on the same resource, or on paths one of which lies in the other."""
-        return _touch(self.key, other.key)
-
-    def blocks(self, tenant: str, resource: str, mode: Mode) -> bool:
-        """Say whether this stands in the way of somebody else who wants a resource in a mode."""
-        return _touch(self.key, (tenant, resource)) and (self.mode.conflicts_with(mode) or self.upgrading)
-
-
-def _touch(one: ResourceKey, other: ResourceKey) -> bool:
-    if one == other or one[0] != other[0]:
-        return one == other
-    paths = sorted((one[1], other[1]), key=len)
-    return paths[0].startswith("/") and paths[1].startswith(f"{paths[0].rstrip('/')}/")
-
-
-def request_id_of(event: Event) -> str:
-    """Return the id of the request that caused an event; no request in a simulation has a colon in it."""
-    if event.request is None and isinstance(event, LeaseIssued | LeaseQueued):
-        return event.group[0] if event.group else event.lease_id
-    return (event.request or "").partition(":")[0]
+from leasehold.testing.simulator.true_lease import TrueLease, request_id_of
 
 
 class Truth:
@@ -194,11 +118,20 @@ class Truth:
                 if event.tick.value >= lease.end_tick:
                     return f"{event.lease_id} was confirmed after it had expired"
                 lease.end_tick = event.tick.value + lease.ttl_ns
-            case LeaseUpgradeQueued() | LeaseUpgradeLeft():
-                lease.upgrading = isinstance(event, LeaseUpgradeQueued)
+                lease.confirmed, lease.granted_position = True, position
+            case LeaseUpgradeQueued():
+                lease.upgrade_end_tick = event.tick.value + event.kept_ns
+            case LeaseUpgradeLeft():
+                lease.upgrade_end_tick, lease.changed_position = None, position
             case LeaseModeChanged():
-                lease.mode, lease.token, lease.upgrading = event.mode, event.token, False
-                others = [other for other in self.standing.values() if other.holder != lease.holder]
+                lease.mode, lease.token, lease.upgrade_end_tick = event.mode, event.token, None
+                lease.changed_position = position
+                lease.tokens.append(event.token)
+                others = [
+                    other
+                    for other in self.standing.values()
+                    if lease.holder not in (other.holder, other.delayed_for)
+                ]
                 if lease.mode is Mode.EXCLUSIVE and any(map(lease.touches, others)):
                     return f"{lease.lease_id} became exclusive, and was not alone"
         return None
@@ -212,6 +145,8 @@ class Truth:
                 left_ns = max(0, lease.end_tick - last_look.value)
                 lease.rebooted = lease.rebooted or (rebooted and lease.bound)
                 lease.end_tick = event.tick.value + (0 if lease.rebooted else left_ns)
+                if lease.upgrade_end_tick is not None:
+                    lease.upgrade_end_tick = event.tick.value  # Nobody knows when it was last asked for.
         self._boot_id = event.boot_id
         return None
 
@@ -220,16 +155,16 @@ class Truth:
         for other in self.standing.values():
             if lease.key == other.key and lease.holder == other.holder != REGISTRAR:
                 return f"{lease.holder} was granted {lease.lease_id} beside its own {other.lease_id}"
-            if lease.conflicts_with(other) and lease.holder not in (other.holder, other.delayed_for):
+            if _stands_in_the_way(other, lease):
                 return f"{lease.lease_id} was granted while {other.lease_id} stood in its way"
         waiter = self.waiting.pop(lease.lease_id, None)
         if (waiter is None) == (event.claim_window_ns > 0):
             return f"{lease.lease_id} was granted as if it had waited, or as if it had not"
         if waiter is not None:
-            lease.order = waiter.order
-            overtaken = [one for one in self.waiting.values() if one.order < waiter.order]
-            for other in overtaken:
-                if lease.conflicts_with(other) and lease.holder != other.holder:
+            lease.order, lease.wake = waiter.order, waiter.wake
+            for other in self.waiting.values():
+                ahead = other.order < waiter.order and other.holder != lease.holder
+                if ahead and other.touches(lease) and other.mode.conflicts_with(lease.mode):
                     return f"{lease.lease_id} was granted before {other.lease_id}, who is ahead"
         first = self.grants.get(lease.request_id)
         together = event.group and first is not None and first.lease_id in event.group
@@ -271,6 +206,8 @@ class Truth:
             if end_tick < lease.end_tick:
                 return f"{lease_id} was shortened by a renewal"
             lease.end_tick = end_tick
+            if not lease.pending and not lease.confirmed:
+                lease.confirmed, lease.granted_position = True, position
         return None
 
     def _rearm(self, event: LeaseRearmed) -> str | None:
@@ -303,3 +240,14 @@ class Truth:
             lease.key[0] == tenant and holder in (None, lease.holder)
             for lease in (*self.standing.values(), *self.waiting.values())
         )
+
+
+def _stands_in_the_way(other: TrueLease, lease: TrueLease) -> bool:
+    """Say whether a lease that stands, as far as is recorded, makes another impossible.
+
+    What only keeps a resource closed follows a lease that stood there, and is no newcomer to who waits to be
+    alone.
+    """
+    own = lease.holder in (other.holder, other.delayed_for) or lease.delayed_for == other.holder
+    kept_alone = other.upgrade_end_tick is not None and lease.delayed_for is None
+    return not own and other.touches(lease) and (other.mode.conflicts_with(lease.mode) or kept_alone)

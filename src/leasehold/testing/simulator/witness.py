@@ -22,6 +22,7 @@ from leasehold.kernel.events import (
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
+    LeaseModeChanged,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
@@ -36,9 +37,11 @@ from leasehold.kernel.replay import State
 from leasehold.testing.simulator.accounts import was_asked_for
 from leasehold.testing.simulator.archive import Archive
 from leasehold.testing.simulator.archive_judge import ArchiveJudge
+from leasehold.testing.simulator.crowd_judge import CrowdJudge
 from leasehold.testing.simulator.disk import Disk
 from leasehold.testing.simulator.stage import Stage
-from leasehold.testing.simulator.truth import Truth, request_id_of
+from leasehold.testing.simulator.true_lease import request_id_of
+from leasehold.testing.simulator.truth import Truth
 
 REVOKED, ADOPTED, FALLEN, FORGOTTEN = "revoked", "adopted", "parent ended", "forgotten"
 """Why a holder may go on trusting a lease that is another's by now: nobody could have told it."""
@@ -56,10 +59,13 @@ class Witness:
 
         By token, because a grant that was forgotten can come again under the same lease id.
         """
+        self.taken_back: set[str] = set()
+        """Leases that somebody under their holder's name gave back, whoever trusts them."""
         self.senders: dict[str, Command] = {}
         """Every request that was ever sent."""
         self.quotas = stage.plan.quotas
         """What the engines were told to allow."""
+        self.crowd = CrowdJudge()
         self._state = State()
         self._highest_token = 0
         self.highest_epoch = 0
@@ -76,21 +82,30 @@ class Witness:
             if event.tick.value != tick:
                 self._stage.violate("{} was not decided at the time of its transaction", event)
             self._check_actor(event)
-            if isinstance(event, LeaseIssued):
+            if isinstance(event, LeaseIssued) or (
+                isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE
+            ):
                 self._check_token(event)
             elif isinstance(event, EpochRaised):
                 self.highest_epoch = max(self.highest_epoch, event.epoch)
             self._replay(event)
-            problem = self.truth.apply(event, entry.position)
+            sender = self.senders.get(request_id_of(event))
+            problem = self.crowd.problem_before(event, self.truth, sender)
+            problem = problem or self.truth.apply(event, entry.position)
             if problem is not None:
                 self._stage.violate("{}", problem)
             self._excuse(event)
         self._archive_judge.check(batch, self.truth)
+        if batch.pruned is not None:
+            self.crowd.forget(batch.pruned.forgotten)
+        problem = self.crowd.problem_after(batch, self.truth)
+        if problem is not None:
+            self._stage.violate("{}", problem)
         self._check_tables(batch)
         self._check_quotas(batch)
         _note(self._stage.tally.note, batch)
 
-    def _check_token(self, event: LeaseIssued) -> None:
+    def _check_token(self, event: LeaseIssued | LeaseModeChanged) -> None:
         if event.token <= self._highest_token:
             self._stage.violate("token {} came after {}", event.token, self._highest_token)
         self._highest_token = event.token
@@ -100,7 +115,7 @@ class Witness:
         sender = self.senders.get(request_id_of(event))
         if isinstance(event, LeaseReleased) and event.reason is not ReleaseReason.TRANSFERRED:
             who = (sender.tenant, sender.holder) if isinstance(sender, Release) else None
-            if who != (event.tenant, event.holder):
+            if who != (event.tenant, event.holder) and event.holder != REGISTRAR:
                 self._stage.violate("{} was released by {}", event.lease_id, sender)
         elif isinstance(event, LeaseRevoked) and event.actor == REGISTRAR:
             lease = self.truth.standing.get(event.lease_id)
@@ -112,11 +127,17 @@ class Witness:
 
     def _excuse(self, event: Event) -> None:
         if isinstance(event, LeaseRevoked) and event.actor != REGISTRAR:
-            self.excuses[event.token] = (REVOKED, None)
+            self._excuse_for_ever(event.lease_id, REVOKED)
         elif isinstance(event, LeaseRevoked) and event.reason != REBOOT:
-            self.excuses[event.token] = (FALLEN, None)
-        elif isinstance(event, LeaseReleased) and event.reason is ReleaseReason.TRANSFERRED:
-            self.excuses[event.token] = (ADOPTED, None)
+            self._excuse_for_ever(event.lease_id, FALLEN)
+        elif isinstance(event, LeaseReleased) and (
+            event.reason is ReleaseReason.TRANSFERRED or event.lease_id in self.taken_back
+        ):
+            self._excuse_for_ever(event.lease_id, ADOPTED)
+
+    def _excuse_for_ever(self, lease_id: str, reason: str) -> None:
+        for token in self.truth.leases[lease_id].tokens:
+            self.excuses[token] = (reason, None)
 
     def excuse_of(self, token: Token) -> str | None:
         """Return why a grant may be trusted though it is over, if there is a reason at this moment."""
@@ -161,7 +182,8 @@ class Witness:
             if lease.is_terminal:
                 continue
             held, all_held = self.truth.count(lease.tenant, lease.holder), self.truth.count(lease.tenant)
-            if held > quotas.leases_per_holder or all_held > quotas.leases_per_tenant:
+            own = lease.holder == REGISTRAR  # Each of its own keeps closed what a lease of somebody had.
+            if (held > quotas.leases_per_holder and not own) or all_held > quotas.leases_per_tenant:
                 self._stage.violate("{} leases of {}, and {} in all", held, lease.holder, all_held)
 
     def acknowledge(self) -> None:
@@ -187,9 +209,10 @@ class Witness:
             position: entry_hash for position, entry_hash in self._acknowledged.items() if position <= kept
         }
         earlier = self.truth
-        self.truth, self._state = Truth(), State()
+        self.truth, self._state, self.crowd = Truth(), State(), CrowdJudge()
         for entry in entries:
             self._replay(entry.event)
+            self.crowd.take_in(entry.event, self.truth)
             self.truth.apply(entry.event, entry.position)
             if isinstance(entry.event, StoreCheckpointed):
                 self.truth.prune(entry.event.covers, self.archive.let_go_by(entry))
@@ -199,7 +222,8 @@ class Witness:
             same = now is not None and now.token == lease.token and now.end_tick >= lease.end_tick
             if not same or (now is not None and now.ended_position and not lease.ended_position):
                 until_ns = self._stage.now_ns + max(0, lease.end_tick - last_tick)
-                self._forget(lease.token, until_ns)
+                for token in lease.tokens:
+                    self._forget(token, until_ns)
 
     def _forget(self, token: Token, until_ns: int) -> None:
         reason, earlier_ns = self.excuses.get(token, (FORGOTTEN, 0))

@@ -10,6 +10,7 @@ from leasehold.engine.batch import Rules, open_epoch, run_batch
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import REQUEST_MEMORY_NS, Acquire
 from leasehold.kernel.limits import Quotas
+from leasehold.kernel.ticket import KEPT_NS
 from leasehold.testing.simulator.archiving import Archivist
 from leasehold.testing.simulator.behaviour import Behaviour
 from leasehold.testing.simulator.beliefs import Beliefs
@@ -170,9 +171,10 @@ class World:
         for client in self._clients:
             client.die()
         open_epoch(store)  # After a reboot that nobody has noticed yet, what leases had left begins only now.
-        stage.run(stage.now_ns + 10 * stage.plan.ttl_ns)
+        crowded = stage.plan.crowded
+        stage.run(stage.now_ns + 10 * stage.plan.ttl_ns + crowded * KEPT_NS)
         for tenant in stage.plan.tenants:
-            for resource in stage.plan.resources:
+            for resource in (*stage.plan.resources, *("/",) * crowded):
                 command = Acquire(
                     tenant=tenant,
                     request_id=stage.new_name("last"),

@@ -1,0 +1,239 @@
+"""What is broken on purpose about those who wait is found.
+
+Each test puts a mistake into the law. The invariants of queues, trees and claims know much of this, too; they
+are switched off, so that the simulator's own telling of the law has to notice it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.kernel import changing, claiming, deadlock, decision, draft, queueing
+from leasehold.kernel.answers import Granted
+from leasehold.kernel.decision import Decision
+from leasehold.kernel.draft import Draft
+from leasehold.kernel.events import LeaseLeft, LeaseReleased
+from leasehold.kernel.lease import Lease
+from leasehold.kernel.ticket import Ticket
+from leasehold.kernel.view import View
+from leasehold.testing.simulator import SimulationFailed, simulate
+
+SEEDS = 120
+
+
+@pytest.fixture(autouse=True)
+def no_other_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_: object) -> Iterator[str]:
+        yield from ()
+
+    for name in ("queues_are_sound", "_trees_are_sound", "_claims_are_whole", "_at_most_one"):
+        monkeypatch.setattr(f"leasehold.kernel.invariants.{name}", nothing)
+
+
+def test_a_head_of_the_queue_that_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    # When something has become free, the first in line is in nobody's way, and looked at only if it is alone.
+    waiters = Draft.waiters
+
+    def without_head(self: Draft, *arguments: Any) -> Iterator[Lease]:
+        line = list(waiters(self, *arguments))
+        yield from line[1:] or line
+
+    def promote(self: Draft) -> None:
+        with pytest.MonkeyPatch.context() as here:
+            here.setattr(queueing, "waiters_in_the_way", lambda *_: iter(()))
+            here.setattr(Draft, "waiters", without_head)
+            serve(self)
+
+    serve = queueing.promote
+    for module in (claiming, changing, queueing):
+        monkeypatch.setattr(module, "promote", promote)
+    assert "who is ahead" in found()
+
+
+def test_a_queue_that_is_served_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Ticket, "place", property(lambda self: f"{(1 << 62) - self.number:020x}" if not self.upgrade else "~")
+    )
+    assert "ahead" in found() or "overtook" in found()
+
+
+def test_newcomers_that_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claiming, "waiters_in_the_way", lambda *_: iter(()))
+    assert "overtook" in found()
+
+
+def test_a_grant_whose_claim_window_never_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    age = decision.age
+
+    def patient(lease: Lease, *rest: Any) -> Any:
+        return ([], lease) if lease.is_unconfirmed else age(lease, *rest)
+
+    monkeypatch.setattr(draft, "age", patient)
+    assert "is over" in found()
+
+
+def test_a_waiter_that_is_silent_for_ever_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claiming, "KEPT_NS", 3600 * 1_000_000_000)
+    assert "silent for too long" in found()
+
+
+def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever leaves is taken out of the queue, and granted what it waited for all the same.
+    promote = queueing.promote
+
+    def absent_minded(self: Draft) -> None:
+        cancelled = [event for event in self.events if isinstance(event, LeaseLeft) and event.request]
+        for event in cancelled:
+            waiter = self.view.lease(event.lease_id)
+            assert waiter is not None
+            self._changed[event.lease_id] = waiter
+            self.events.remove(event)
+        promote(self)
+
+    monkeypatch.setattr(queueing, "promote", absent_minded)
+    assert "stands" in found()
+
+
+def test_a_claim_that_is_granted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Draft, "group_of", lambda self, lease: [lease])
+    assert "without the rest of its claim" in found()
+
+
+def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree_of = View.tree_of
+
+    def flat(self: View, tenant: str, path: str) -> list[Lease]:
+        return [lease for lease in tree_of(self, tenant, path) if lease.resource == path]
+
+    monkeypatch.setattr(View, "tree_of", flat)
+    monkeypatch.setattr(draft, "related", lambda one, other: one == other)
+    assert "overtook" in found()
+    monkeypatch.setattr("leasehold.testing.simulator.crowd_judge._overtakes", lambda *_: None)
+    assert "stood in its way" in found()
+    monkeypatch.setattr("leasehold.testing.simulator.truth._stands_in_the_way", lambda *_: False)
+    be_silent_about_crowds(monkeypatch)
+    assert "at once" in found()
+
+
+def test_a_deadlock_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (claiming, changing, deadlock):
+        monkeypatch.setattr(module, "find_cycle", lambda *_: [])
+    assert "wait for each other, for ever" in found()
+
+
+def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whoever is blocked by somebody who waits for anything at all is refused.
+    def suspicious(self: Draft, tenant: str, holder: str) -> list[deadlock.Step]:
+        for step in deadlock._waits_of(self, tenant, holder):
+            if next(deadlock._waits_of(self, tenant, step.blocker), None) is not None:
+                return [step]
+        return []
+
+    monkeypatch.setattr(claiming, "find_cycle", suspicious)
+    assert "was refused without reason" in found()
+
+
+def test_a_lock_delay_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Draft, "_delay", lambda self, ended: None)
+    assert "kept others away" in found()
+
+
+def test_a_lock_delay_that_lets_everybody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queueing, "is_delayed_for", lambda lease, holder: lease.holder == "registrar")
+    assert "kept others away" in found() or "stood in its way" in found()
+
+
+def test_a_transfer_that_leaves_the_old_lease_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Draft.add
+
+    def forgetful(self: Draft, event: Any) -> None:
+        if not (isinstance(event, LeaseReleased) and event.request and event.reason == "transferred"):
+            add(self, event)
+
+    monkeypatch.setattr(changing, "_cannot_receive", lambda *_: None)
+    monkeypatch.setattr(Draft, "add", forgetful)
+    assert "was not handed over" in found()
+
+
+def test_a_transfer_that_keeps_the_old_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_over = changing._hand_over
+
+    def stingy(command: Any, self: Draft, lease: Lease) -> Any:
+        monkeypatch.setattr(Draft, "next_token", lambda _: lease.token)
+        try:
+            return hand_over(command, self, lease)
+        finally:
+            monkeypatch.setattr(Draft, "next_token", next_token)
+
+    next_token = Draft.next_token
+    monkeypatch.setattr(changing, "_hand_over", stingy)
+    assert "is not above all others" in found()
+
+
+def test_an_upgrade_beside_other_sharers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (changing, queueing):
+        monkeypatch.setattr(module, "others_beside", lambda *_: iter(()))
+    monkeypatch.setattr("leasehold.testing.simulator.closings.Closings._enter", lambda *_: None)
+    assert "was not alone" in found()
+
+
+def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lenient(self: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
+        for lease in self.standing(wanted.tenant, wanted.resource):
+            theirs = lease.holder != holder and not queueing.is_delayed_for(lease, holder)
+            if theirs and lease.mode.conflicts_with(wanted.mode):
+                yield lease
+
+    for module in (claiming, queueing):
+        monkeypatch.setattr(module, "holders_in_the_way", lenient)
+    assert "stood in its way" in found()
+
+
+def test_a_waiter_that_is_not_granted_what_has_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leasehold.kernel.decide.grant_what_is_free", lambda decision, view, now: decision)
+    assert "nothing is in its way" in found()
+
+
+def test_a_winner_that_is_not_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Draft, "wake", lambda *_: None)
+    assert "was not woken" in found()
+
+
+def test_a_waiter_that_is_told_to_ask_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    place_behind = claiming.place_behind
+    monkeypatch.setattr(
+        claiming, "place_behind", lambda *facts: replace(place_behind(*facts), expires_in_ns=None)
+    )
+    assert "ask too late" in found()
+
+
+def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask_again = claiming.ask_again
+
+    def hasty(*arguments: Any) -> Any:
+        decided = ask_again(*arguments)
+        if isinstance(decided, Decision) and isinstance(decided.answer, Granted):
+            return Decision(events=[], leases=[], answer=decided.answer)
+        return decided
+
+    monkeypatch.setattr("leasehold.kernel.granting.ask_again", hasty)
+    assert "was granted" in found() or "promised" in found()
+
+
+def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave it to what holders believe."""
+    crowd_judge = "leasehold.testing.simulator.crowd_judge.CrowdJudge"
+    for name in ("problem_before", "problem_after"):
+        monkeypatch.setattr(f"{crowd_judge}.{name}", lambda *_: None)
+
+
+def found() -> str:
+    """Return the first promise that is seen to be broken where it is crowded."""
+    for seed in range(2, SEEDS, 4):
+        try:
+            simulate(seed)
+        except SimulationFailed as failure:
+            return failure.problem
+    raise AssertionError(f"nothing was noticed in {SEEDS} seeds")
