@@ -99,18 +99,6 @@ def test_a_lease_that_was_handed_over_survives_a_reboot() -> None:
     assert registrar.deny("cem").holder == "bob"
 
 
-def test_waiters_are_woken_also_where_leases_have_budgets() -> None:
-    """What a decision had to wake was forgotten when the ends in it were settled."""
-    registrar = Registrar()
-    registrar.grant("dia", budget=Budget(tokens=10))
-    registrar.join("bob", wake=BELL)
-    registrar.advance(10)
-
-    decision = expect(Decision, registrar.decide(registrar.claim("eve", wait=True)))
-
-    assert decision.wakes == [BELL]
-
-
 def test_a_child_that_is_derived_wakes_those_whose_turn_that_made_it() -> None:
     """What deriving found to be free went to the waiter, and nobody told it."""
     registrar = Registrar()
