@@ -573,6 +573,15 @@ class TestTransfer:
         assert expect(Refusal, registrar.ask(upgrade)).code is RefusalCode.DEADLOCK
 
 
+def test_a_claim_whose_further_leases_would_get_ids_that_are_taken_is_refused() -> None:
+    registrar = Registrar()
+    registrar.grant("ann", "shelf", lease_id="many.1")
+
+    refusal = registrar.deny("bob", lease_id="many", also=(Wanted(resource="gate"),))
+
+    assert refusal == Refusal(code=RefusalCode.LEASE_EXISTS, lease_id="many.1")
+
+
 class TestLockDelay:
     def test_keeps_an_expired_resource_closed_to_others(self) -> None:
         registrar = Registrar()

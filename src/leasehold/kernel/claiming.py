@@ -48,6 +48,9 @@ def claim(
 
     `delegation` is what it may do and spend; `request` the key to remember it by, if not the claim's own.
     """
+    for lease_id in command.lease_ids[1:]:
+        if view.lease(lease_id) is not None:
+            return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=lease_id)
     draft = Draft(view, now)
     for resource in (command.resource, *(one.resource for one in command.also)):
         draft.standing(command.tenant, resource)
