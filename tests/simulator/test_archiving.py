@@ -20,7 +20,7 @@ from leasehold.kernel import checkpoint, forgetting, replay
 from leasehold.kernel.events import StoreCheckpointed
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.replay import State
-from leasehold.stores.memory import MemoryTables
+from leasehold.stores.memory.tables import MemoryTables
 from leasehold.testing.simulator import SimulationFailed, simulate
 
 PRUNING = range(0, 200, 4), range(3, 200, 4)

@@ -5,7 +5,7 @@ from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import Conflict
 from leasehold.errors import StoreError
 from leasehold.kernel.authority import EPOCH_LEAP, observe, raise_epoch
-from leasehold.stores.memory import MemoryTables
+from leasehold.stores.memory.tables import MemoryTables
 from leasehold.testing.simulator.behaviour import Behaviour
 from leasehold.testing.simulator.clocks import AuthorityClock
 from leasehold.testing.simulator.disk import Disk

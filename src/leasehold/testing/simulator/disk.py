@@ -9,7 +9,7 @@ it meanwhile.
 from leasehold.engine.port import Batch
 from leasehold.engine.signing import SEED_BYTES, MemoryKeyRing, SigningKey
 from leasehold.kernel.chain import Entry
-from leasehold.stores.memory import MemoryTables
+from leasehold.stores.memory.tables import MemoryTables
 from leasehold.testing.simulator.stage import Stage
 
 

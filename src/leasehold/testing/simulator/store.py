@@ -12,7 +12,8 @@ from leasehold.engine.port import Batch, Conflict, WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.errors import StoreFailed, StoreFull, StoreRejected
 from leasehold.kernel.authority import ClockReading
-from leasehold.stores.memory import MemorySnapshot, MemoryTransaction
+from leasehold.stores.memory.reading import MemorySnapshot
+from leasehold.stores.memory.writing import MemoryTransaction
 from leasehold.testing.simulator.clocks import AuthorityClock
 from leasehold.testing.simulator.disk import Disk
 from leasehold.testing.simulator.stage import Stage

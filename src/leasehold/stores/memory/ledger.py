@@ -3,7 +3,7 @@
 from leasehold.engine.port import Checkpoint, EntryQuery
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.events import Event, Remembered
-from leasehold.stores.memory_queues import Unended
+from leasehold.stores.memory.queues import Unended
 
 
 class Ledgered(Unended):
