@@ -4,8 +4,9 @@ import itertools
 from collections.abc import Iterable
 from pathlib import Path
 
-from leasehold.engine.batch import Rules, open_epoch, run_batch
+from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.clock import Ids
+from leasehold.engine.recording import open_epoch
 from leasehold.kernel.commands import Acquire
 from leasehold.stores.sqlite import SqliteStore
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from bench.filling import claim
 from bench.measuring import Report
-from leasehold.engine.batch import Recall, Rules, open_epoch, run_batch
+from leasehold.engine.batch import Recall, Rules, run_batch
 from leasehold.engine.clock import Ids
+from leasehold.engine.recording import open_epoch
 from leasehold.kernel.answers import Granted, Released, Waiting
 from leasehold.kernel.commands import Acquire, Command, Release
 from leasehold.stores.sqlite import SqliteStore

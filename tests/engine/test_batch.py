@@ -4,8 +4,9 @@ import pytest
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Recall, Rules, open_epoch, run_batch, run_taken
+from leasehold.engine.batch import Recall, Rules, run_batch, run_taken
 from leasehold.engine.port import Batch, Store, WouldBlock
+from leasehold.engine.recording import open_epoch
 from leasehold.errors import StoreFailed, StoreRejected
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed
 from leasehold.kernel.commands import Command, Release, Renew, Revoke, Sweep

@@ -10,9 +10,10 @@ import pytest
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Outcome, open_epoch
+from leasehold.engine.batch import Outcome
 from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Conflict
+from leasehold.engine.recording import open_epoch
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
 from leasehold.kernel.answers import Granted, Released
 from leasehold.kernel.commands import Command, Release, Sweep

@@ -62,7 +62,7 @@ def test_a_violation_is_reported_even_where_the_engine_survives_it(monkeypatch: 
 
 
 def test_a_seal_that_does_not_fit_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.engine.batch.seal", lambda key, *_: key.name + bytes(64))
+    monkeypatch.setattr("leasehold.engine.recording.seal", lambda key, *_: key.name + bytes(64))
     with pytest.raises(SimulationFailed, match="its seal with"):
         simulate(0)
 

@@ -2,6 +2,7 @@
 
 - ``port``       what a store has to be able to do, and nothing more
 - ``batch``      many commands, one transaction
+- ``recording``  how events become entries, and the events of the registrar itself
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
 - ``registrar``  the authority that a client talks to: commands in, answers out
 - ``keeper``     one background renewer for all the leases of a client

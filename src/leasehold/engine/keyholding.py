@@ -6,8 +6,8 @@ that way is refused with `InvalidInput`, and nothing is changed.
 
 from collections.abc import Callable
 
-from leasehold.engine.batch import open_epoch, record
 from leasehold.engine.port import Store, Transaction
+from leasehold.engine.recording import open_epoch, record
 from leasehold.engine.signing import SigningKey, key_id_of
 from leasehold.errors import InvalidInput
 from leasehold.kernel.authority import now_of

@@ -16,8 +16,8 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.engine.batch import open_epoch, record
 from leasehold.engine.port import Checkpoint, Conflict, Pruned, Snapshot, Store, Transaction
+from leasehold.engine.recording import open_epoch, record
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import InvalidInput, LedgerBroken
 from leasehold.kernel.authority import Authority, now_of

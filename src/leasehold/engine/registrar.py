@@ -11,11 +11,12 @@ from typing import TypeVar
 import msgspec
 
 from leasehold.engine.audit import Audit, audit
-from leasehold.engine.batch import Outcome, open_epoch
+from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Call, Committer
 from leasehold.engine.port import EntryQuery, Head, LeaseQuery, Snapshot, Store
 from leasehold.engine.pruning import Pruning, prune
+from leasehold.engine.recording import open_epoch
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of

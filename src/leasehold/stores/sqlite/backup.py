@@ -22,9 +22,9 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from leasehold.engine.batch import record
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Head
+from leasehold.engine.recording import record
 from leasehold.engine.sealing import Sealer
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.authority import (

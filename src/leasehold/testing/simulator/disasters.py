@@ -1,8 +1,8 @@
 """What happens to the machine, its clock and the store's file."""
 
-from leasehold.engine.batch import record
 from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import Conflict
+from leasehold.engine.recording import record
 from leasehold.errors import StoreError
 from leasehold.kernel.authority import EPOCH_LEAP, observe, raise_epoch
 from leasehold.stores.memory.tables import MemoryTables

@@ -6,7 +6,8 @@ from random import Random
 import msgspec
 
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Rules, open_epoch, run_batch
+from leasehold.engine.batch import Rules, run_batch
+from leasehold.engine.recording import open_epoch
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import REQUEST_MEMORY_NS, Acquire
 from leasehold.kernel.limits import Quotas
