@@ -50,6 +50,7 @@ from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.kernel.view import View
 from leasehold.kernel.wellformed import check_command
+from leasehold.stores.memory_queues import read_tree
 
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
@@ -354,6 +355,9 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
             chosen += queue[:limit]
             ends.append(LAST_PLACE if len(queue) < limit else queue[limit - 1].place)
         records.queues[(tenant, resource, limit)] = (ends[0], ends[1])
+    for tree in keys.trees:
+        read_tree(unended, tree, records)
+    chosen += records.leases
     for tenant, resource, place in keys.places:
         ahead = sum(one.place < place for one in _queue(unended, tenant, resource))
         records.places[(tenant, resource, place)] = ahead
@@ -382,7 +386,9 @@ def _is_asked_for(lease: Lease, keys: Keys) -> bool:
         or (lease.is_waiting and holder in keys.waits)
         or (
             not lease.is_terminal
-            and any(lease.tenant == tenant and related(lease.resource, path) for tenant, path in keys.trees)
+            and any(
+                lease.tenant == tenant and related(lease.resource, path) for tenant, path in keys.whole_trees
+            )
         )
     )
 

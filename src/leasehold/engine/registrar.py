@@ -129,7 +129,7 @@ class Registrar:
 
         For a path, also who holds, or waits for, something above or below it.
         """
-        keys = Keys(trees={(tenant, resource)})
+        keys = Keys(whole_trees={(tenant, resource)})
         if not is_path(resource):
             keys = Keys(resources={(tenant, resource)}, queues={(tenant, resource, WAITERS_PER_RESOURCE)})
         with self.store.snapshot() as snapshot:

@@ -151,6 +151,18 @@ class Draft:
             if len(self.events) == known:  # Else what was found to be over may have left a delay.
                 return standing
 
+    def glimpse(self, tenant: str, resource: str) -> list[Lease]:
+        """Return some leases that stand in the reach of a path below which there are very many; else none.
+
+        What time has done to others is not noted: who looks at some only changes nothing.
+        """
+        found = self.view.glimpse_of(tenant, resource) if is_path(resource) else None
+        if found is None:
+            return []
+        here = (self._changed.get(lease.lease_id, lease) for lease in found)
+        held = sorted((one for one in here if one.state is LeaseState.ACTIVE), key=lambda one: one.token)
+        return [lease for lease in held if not age(lease, self.view, self.now)[0]]
+
     def waiters(self, tenant: str, resource: str, mode: Mode | None = None) -> Iterator[Lease]:
         """Yield those who wait in the reach of a resource (`mode`: in this mode), first in line first.
 

@@ -34,6 +34,8 @@ class QueueRecords:
         """Those of the changed leases of which more has changed than their time or their end."""
         self._awaited: set[ResourceKey] = set()
         self._trees_asked: set[ResourceKey] = set()
+        self._wide_trees: set[ResourceKey] = set()
+        """Those of which not everything was read that is below."""
         self._queues: dict[ResourceKey, tuple[int, str, str]] = {}
         self._places: dict[PlaceKey, int] = {}
         self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
@@ -41,7 +43,8 @@ class QueueRecords:
         self._owners_asked: set[HolderKey] = set()
 
     def _load_queues(self, keys: Keys, records: Records) -> None:
-        self._trees_asked |= keys.trees
+        self._wide_trees = (self._wide_trees | (records.wide - self._trees_asked)) - keys.whole_trees
+        self._trees_asked |= keys.trees | keys.whole_trees
         self._waits_asked |= keys.waits
         self._owners_asked |= keys.owners
         if self._by_holder is None and (keys.waits or keys.owners):
@@ -63,11 +66,19 @@ class QueueRecords:
 
     def tree_of(self, tenant: str, path: str) -> list[Lease]:
         """Return every unended lease on a path, above it and below it, waiters included."""
+        if self.glimpse_of(tenant, path) is not None:
+            raise Missing(Keys(whole_trees={(tenant, path)}))
+        return self._known_around(tenant, path)
+
+    def glimpse_of(self, tenant: str, path: str) -> list[Lease] | None:
+        """Return some of the unended leases on a path, above it and below it; None if all are known."""
         if (tenant, path) not in self._trees_asked:
             raise Missing(Keys(trees={(tenant, path)}))
-        resources = [*ancestors(path), path, *self._below.get((tenant, path), ())]
+        return self._known_around(tenant, path) if (tenant, path) in self._wide_trees else None
+
+    def _known_around(self, tenant: str, path: str) -> list[Lease]:
         found: list[Lease] = []
-        for resource in resources:
+        for resource in (*ancestors(path), path, *self._below.get((tenant, path), ())):
             found += self._held.get((tenant, resource), _NOTHING).values()
             found += self._lines.get((tenant, resource), _NOBODY).up_to(LAST_PLACE)
         return found

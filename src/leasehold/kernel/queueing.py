@@ -32,11 +32,31 @@ from leasehold.kernel.view import View
 
 
 def holders_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
-    """Yield the leases of others that conflict with what a holder wants."""
-    for lease in draft.standing(wanted.tenant, wanted.resource):
+    """Yield the leases of others that conflict with what a holder wants.
+
+    Below a directory there may be very many, of which the first is all that most want to know.
+    """
+    yield from _conflicting(draft.glimpse(wanted.tenant, wanted.resource), holder, wanted.mode)
+    # Nothing comes twice: who goes on has to read all, and then there is no glimpse any more.
+    yield from _conflicting(draft.standing(wanted.tenant, wanted.resource), holder, wanted.mode)
+
+
+def _conflicting(leases: list[Lease], holder: str, mode: Mode) -> Iterator[Lease]:
+    for lease in leases:
         theirs = lease.holder != holder and not is_delayed_for(lease, holder)
-        if theirs and (lease.mode.conflicts_with(wanted.mode) or lease.is_upgrading):
+        if theirs and (lease.mode.conflicts_with(mode) or lease.is_upgrading):
             yield lease
+
+
+def crowded_out(draft: Draft, tenant: str, holder: str, resource: str, mode: Mode) -> Lease | None:
+    """Return a lease in the way of a claim on a directory with very many below, if one is seen at once.
+
+    None as well for who holds the directory itself: that is for others to judge.
+    """
+    glimpsed = draft.glimpse(tenant, resource)
+    if any(lease.holder == holder and lease.resource == resource for lease in glimpsed):
+        return None
+    return next(_conflicting(glimpsed, holder, mode), None)
 
 
 def waiters_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:

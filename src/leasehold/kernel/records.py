@@ -18,6 +18,8 @@ PlaceKey = tuple[str, str, str]
 
 FIRST_IN_LINE = 2
 """How many waiters to read at first: who gets what has become free, and who comes next."""
+BELOW_PAGE = 100
+"""How many leases of one kind below a path are read at first: mostly, one in the way is all that matters."""
 CHILDREN_PAGE = 100
 """How many unended children of one lease a store returns at most; any of them, if there are more."""
 
@@ -36,7 +38,10 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
     """Leases whose unended children are wanted, up to `CHILDREN_PAGE` of each."""
     queues: set[QueueKey] = msgspec.field(default_factory=set)
     trees: set[ResourceKey] = msgspec.field(default_factory=set)
-    """Paths of which everything unended above and below is to be read, waiters included."""
+    """Paths of which everything unended above is to be read, and below it up to `BELOW_PAGE` leases of each
+    kind: held exclusively, shared, waited for. The first by name, if there are more."""
+    whole_trees: set[ResourceKey] = msgspec.field(default_factory=set)
+    """Paths of which everything unended above and below is to be read."""
     places: set[PlaceKey] = msgspec.field(default_factory=set)
     """Places to count how many waiters are ahead of."""
     waits: set[HolderKey] = msgspec.field(default_factory=set)
@@ -61,6 +66,7 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
             or self.children
             or self.queues
             or self.trees
+            or self.whole_trees
             or self.places
             or self.waits
             or self.owners
@@ -79,6 +85,8 @@ class Records(msgspec.Struct, kw_only=True, gc=False):
     tenants: dict[str, int] = msgspec.field(default_factory=dict)
     eras: dict[int, Era] = msgspec.field(default_factory=dict)
     children: dict[str, list[Lease]] = msgspec.field(default_factory=dict)
+    wide: set[ResourceKey] = msgspec.field(default_factory=set)
+    """Of the `trees` that were asked for, those of which there may be more below."""
     queues: dict[QueueKey, tuple[str, str]] = msgspec.field(default_factory=dict)
     """The places up to which the exclusive and the shared waiters of a resource were read."""
     places: dict[PlaceKey, int] = msgspec.field(default_factory=dict)

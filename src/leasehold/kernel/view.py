@@ -167,7 +167,7 @@ class View(QueueRecords):
         self.eras.update(records.eras)
         if records.awaited:
             self._awaited |= records.awaited
-        if keys.queues or keys.trees or keys.places or keys.waits or keys.owners:
+        if keys.queues or keys.trees or keys.whole_trees or keys.places or keys.waits or keys.owners:
             self._load_queues(keys, records)
         for parent_id in keys.children:
             self._load_children(parent_id, records.children.get(parent_id, []))

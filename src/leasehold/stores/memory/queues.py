@@ -1,8 +1,10 @@
 """The questions about those who wait, for the store in memory."""
 
+from collections import Counter
+
 from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import related
-from leasehold.kernel.records import Keys, Records, ResourceKey
+from leasehold.kernel.paths import covers, related
+from leasehold.kernel.records import BELOW_PAGE, Keys, Records, ResourceKey
 from leasehold.kernel.ticket import LAST_PLACE
 
 
@@ -42,8 +44,27 @@ def read_queues(tables: Unended, keys: Keys, records: Records) -> None:
     for tenant, resource, place in keys.places:
         ahead = sum(one.place < place for one in tables.queue((tenant, resource)))
         records.places[(tenant, resource, place)] = ahead
-    if keys.trees or keys.waits or keys.owners:
+    for tree in keys.trees:
+        read_tree(tables.unended(), tree, records)
+    if keys.whole_trees or keys.waits or keys.owners:
         records.leases += [lease for lease in tables.unended() if _is_asked_for(lease, keys)]
+
+
+def read_tree(unended: list[Lease], tree: ResourceKey, records: Records) -> None:
+    """Read what is above a path, and the first of each kind below it."""
+    tenant, path = tree
+    counts: Counter[tuple[LeaseState, Mode | None]] = Counter()
+    for lease in sorted(unended, key=lambda one: one.resource):
+        if lease.tenant != tenant or not related(path, lease.resource):
+            continue
+        if lease.resource != path and covers(path, lease.resource):
+            kind = (lease.state, lease.mode if lease.state is LeaseState.ACTIVE else None)
+            counts[kind] += 1
+            if counts[kind] > BELOW_PAGE:
+                continue
+        records.leases.append(lease)
+    if any(count >= BELOW_PAGE for count in counts.values()):
+        records.wide.add(tree)
 
 
 def _read_queue(queue: list[Lease], limit: int, records: Records) -> str:
@@ -57,5 +78,5 @@ def _is_asked_for(lease: Lease, keys: Keys) -> bool:
     return (
         (holder in keys.waits and lease.is_waiting)
         or (holder in keys.owners and lease.state is LeaseState.ACTIVE)
-        or any(lease.tenant == tenant and related(path, lease.resource) for tenant, path in keys.trees)
+        or any(lease.tenant == tenant and related(path, lease.resource) for tenant, path in keys.whole_trees)
     )

@@ -4,14 +4,15 @@ They are asked only where somebody does, or for paths. Every statement reads thr
 costs depends on who is ahead of it, and on what is above and below its path, and on nothing else.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
 import apsw
 import msgspec
 
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease import LeaseState, Mode
 from leasehold.kernel.paths import ancestors, descendant_range
-from leasehold.kernel.records import Keys, QueueKey, Records
+from leasehold.kernel.records import BELOW_PAGE, Keys, QueueKey, Records, ResourceKey
 from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.stores.sqlite.rows import AWAITED, LEASE_COLUMNS, Row, lease_of
 
@@ -34,10 +35,12 @@ _KINDS = (
     "place IS NOT NULL AND status = 'pending'",
 )
 _TREE = " UNION ALL ".join(
-    f"{_SELECT} WHERE tenant = ?1 AND resource {where} AND {kind}"
+    f"{_SELECT} WHERE tenant = ?1 AND resource IN (SELECT value FROM json_each(?2)) AND {kind} UNION ALL "
+    f"SELECT * FROM ({_SELECT} WHERE tenant = ?1 AND resource > ?3 AND resource < ?4 AND {kind} "
+    "ORDER BY resource LIMIT ?5)"
     for kind in _KINDS
-    for where in ("IN (SELECT value FROM json_each(?2))", "> ?3 AND resource < ?4")
 )
+_ALL = -1
 
 
 def take_in(rows: Iterable[Row], records: Records) -> None:
@@ -54,15 +57,32 @@ def read_queues(connection: apsw.Connection, keys: Keys, records: Records) -> No
     execute = connection.execute
     for queue in keys.queues:
         _read_queue(execute(_QUEUE, queue), queue, records)
-    for tenant, path in keys.trees:
-        names = msgspec.json.encode([*ancestors(path), path]).decode()
-        take_in(execute(_TREE, (tenant, names, *descendant_range(path))), records)
+    for tree in keys.trees:
+        if _read_tree(connection, tree, BELOW_PAGE, records):
+            records.wide.add(tree)
+    for tree in keys.whole_trees:
+        _read_tree(connection, tree, _ALL, records)
     for place in keys.places:
         records.places[place] = execute(f"SELECT {_AHEAD}", place).get
     for holder in keys.waits:
         take_in(execute(_WAITS, holder), records)
     for holder in keys.owners:
         take_in(execute(_OWNED, holder), records)
+
+
+def _read_tree(connection: apsw.Connection, tree: ResourceKey, limit: int, records: Records) -> bool:
+    """Read what is above a path and, up to a limit of each kind, below it; say whether that was reached."""
+    tenant, path = tree
+    above = [*ancestors(path), path]
+    names = msgspec.json.encode(above).decode()
+    before = len(records.leases)
+    take_in(connection.execute(_TREE, (tenant, names, *descendant_range(path), limit)), records)
+    below = Counter(
+        (lease.state, lease.mode if lease.state is LeaseState.ACTIVE else None)
+        for lease in records.leases[before:]
+        if lease.resource not in above
+    )
+    return limit in below.values()
 
 
 def _read_queue(rows: Iterable[Row], queue: QueueKey, records: Records) -> None:

@@ -9,6 +9,7 @@ from leasehold.kernel.budget import Budget
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseQueued
 from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.records import BELOW_PAGE
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.ticket import LAST_PLACE
@@ -178,6 +179,23 @@ class Queues(Opening):
                 ["on /", "on /a", "on /a/b", "on /a/b/c", "on /a/b/c/d", "on /a/b/ü", "shares", "waits"]
             )
             assert len(read(store, trees={("default", "/")}).leases) == len(names) - 1 + 2
+            assert _names(read(store, whole_trees={("default", "/a/b")}).leases) == below_and_above
+
+    def test_of_very_many_below_a_path_the_first_of_each_kind_are_read_unless_all_are_asked_for(
+        self, tmp_path: Path
+    ) -> None:
+        tree = ("default", "/a")
+        above = (lease("root", resource="/", mode=Mode.SHARED), lease("itself", resource="/a"))
+        few = lease("shared", resource="/a/x", mode=Mode.SHARED)
+        exclusive = [lease(f"lease {number}", resource=f"/a/{number:03}") for number in range(BELOW_PAGE + 1)]
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*above, few, *exclusive)))
+            found = read(store, trees={tree})
+            assert found.wide == {tree}
+            assert _names(found.leases) == _names([*above, few, *exclusive[:BELOW_PAGE]])
+            whole = read(store, whole_trees={tree})
+            assert (_names(whole.leases), whole.wide) == (_names([*above, few, *exclusive]), set())
+            assert read(store, trees={("default", "/a/007")}).wide == set()
 
     def test_waiters_count_as_leases_of_their_holder_and_tenant(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
