@@ -50,7 +50,7 @@ from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.kernel.view import View
 from leasehold.kernel.wellformed import check_command
-from leasehold.stores.memory_queues import read_tree
+from leasehold.stores.memory.queues import read_tree
 
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
@@ -359,8 +359,10 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
         read_tree(unended, tree, records)
     chosen += records.leases
     for tenant, resource, place in keys.places:
-        ahead = sum(one.place < place for one in _queue(unended, tenant, resource))
-        records.places[(tenant, resource, place)] = ahead
+        queue = _queue(unended, tenant, resource)
+        records.places[(tenant, resource, place)] = sum(one.place < place for one in queue)
+        if place == LAST_PLACE:
+            records.ends[(tenant, resource)] = queue[-1].place if queue else ""
     records.leases = list({lease.lease_id: lease for lease in chosen}.values())
     chosen += [child for here in records.children.values() for child in here]
     named = keys.resources | {(lease.tenant, lease.resource) for lease in chosen}

@@ -9,7 +9,7 @@ from leasehold.kernel.lease import Mode
 from leasehold.kernel.records import Keys, Records
 from leasehold.kernel.refusals import RefusalCode
 from leasehold.kernel.replay import State
-from leasehold.stores import memory_queues
+from leasehold.stores.memory import queues as memory_queues
 from tests.kernel import registrar as desk
 from tests.kernel.registrar import SECOND, Registrar
 

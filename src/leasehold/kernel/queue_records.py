@@ -38,6 +38,7 @@ class QueueRecords:
         """Those of which not everything was read that is below."""
         self._queues: dict[ResourceKey, tuple[int, str, str]] = {}
         self._places: dict[PlaceKey, int] = {}
+        self._ends: dict[ResourceKey, str] = {}
         self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
         self._waits_asked: set[HolderKey] = set()
         self._owners_asked: set[HolderKey] = set()
@@ -50,6 +51,7 @@ class QueueRecords:
         if self._by_holder is None and (keys.waits or keys.owners):
             self._file_by_holder()
         self._places.update(records.places)
+        self._ends.update(records.ends)
         for tenant, resource, limit in keys.queues:
             exclusive, shared = records.queues[(tenant, resource, limit)]
             known = self._queues.get((tenant, resource), (0, "", ""))
@@ -99,11 +101,13 @@ class QueueRecords:
 
     def count_ahead(self, tenant: str, resource: str, place: str) -> int:
         """Return how many waiters for a plain resource are ahead of a place in its queue."""
-        try:
-            count = self._places[(tenant, resource, place)]
-        except KeyError:
-            raise Missing(Keys(places={(tenant, resource, place)})) from None
-        changes = self._queue_changes.get((tenant, resource), [])
+        key = (tenant, resource)
+        count = self._places.get((*key, place))
+        if count is None and place > self._ends.get(key, LAST_PLACE):
+            count = self._places[(*key, LAST_PLACE)]  # It is behind all that the store knows of.
+        if count is None:
+            raise Missing(Keys(places={(*key, place)}))
+        changes = self._queue_changes.get(key, [])
         return count + sum(change for theirs, change in changes if theirs < place)
 
     def waits_of(self, tenant: str, holder: str) -> list[Lease]:
@@ -181,6 +185,7 @@ class QueueRecords:
         self.reshaped = set()
         self._queues = {}
         self._places = {}
+        self._ends = {}
         self._queue_changes = {}
 
 

@@ -90,6 +90,8 @@ class Records(msgspec.Struct, kw_only=True, gc=False):
     queues: dict[QueueKey, tuple[str, str]] = msgspec.field(default_factory=dict)
     """The places up to which the exclusive and the shared waiters of a resource were read."""
     places: dict[PlaceKey, int] = msgspec.field(default_factory=dict)
+    ends: dict[ResourceKey, str] = msgspec.field(default_factory=dict)
+    """The last place that is taken, of each queue of which all waiters were to be counted; "" if none is."""
 
 
 class Missing(LookupError):

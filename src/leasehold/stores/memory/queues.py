@@ -42,8 +42,10 @@ def read_queues(tables: Unended, keys: Keys, records: Records) -> None:
         )
         records.queues[(tenant, resource, limit)] = (exclusive, shared)
     for tenant, resource, place in keys.places:
-        ahead = sum(one.place < place for one in tables.queue((tenant, resource)))
-        records.places[(tenant, resource, place)] = ahead
+        queue = tables.queue((tenant, resource))
+        records.places[(tenant, resource, place)] = sum(one.place < place for one in queue)
+        if place == LAST_PLACE:
+            records.ends[(tenant, resource)] = queue[-1].place if queue else ""
     for tree in keys.trees:
         read_tree(tables.unended(), tree, records)
     if keys.whole_trees or keys.waits or keys.owners:

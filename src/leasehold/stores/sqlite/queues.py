@@ -27,6 +27,12 @@ _AHEAD = " + ".join(
     f"AND mode = '{mode.value}' AND place IS NOT NULL AND place < ?3)"
     for mode in Mode
 )
+_END = ", ".join(
+    "coalesce((SELECT max(place) FROM leases WHERE tenant = ?1 AND resource = ?2 "
+    f"AND mode = '{mode.value}' AND place IS NOT NULL AND place < ?3), '')"
+    for mode in Mode
+)
+_WHOLE_QUEUE = f"SELECT {_AHEAD}, max({_END})"
 _WAITS = f"{_SELECT} WHERE tenant = ? AND holder = ? AND place IS NOT NULL"
 _OWNED = f"{_SELECT} WHERE tenant = ? AND holder = ? AND status = 'active'"
 _KINDS = (
@@ -63,7 +69,10 @@ def read_queues(connection: apsw.Connection, keys: Keys, records: Records) -> No
     for tree in keys.whole_trees:
         _read_tree(connection, tree, _ALL, records)
     for place in keys.places:
-        records.places[place] = execute(f"SELECT {_AHEAD}", place).get
+        if place[-1] == LAST_PLACE:
+            records.places[place], records.ends[place[:2]] = execute(_WHOLE_QUEUE, place).get
+        else:
+            records.places[place] = execute(f"SELECT {_AHEAD}", place).get
     for holder in keys.waits:
         take_in(execute(_WAITS, holder), records)
     for holder in keys.owners:
