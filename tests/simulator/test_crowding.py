@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel import changing, claiming, deadlock, decision, draft, queueing
+from leasehold.kernel import changing, claiming, deadlock, decision, draft, placing, queueing
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.draft import Draft
@@ -202,9 +202,9 @@ def test_a_winner_that_is_not_woken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_waiter_that_is_told_to_ask_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    place_behind = claiming.place_behind
+    place_behind = placing.place_behind
     monkeypatch.setattr(
-        claiming, "place_behind", lambda *facts: replace(place_behind(*facts), expires_in_ns=None)
+        placing, "place_behind", lambda *facts: replace(place_behind(*facts), expires_in_ns=None)
     )
     assert "ask too late" in found()
 

@@ -6,7 +6,7 @@ downgrade always works. A transfer ends the lease and issues another one in one 
 """
 
 from leasehold.kernel.answers import Granted
-from leasehold.kernel.claiming import already_waiting, place_behind, waiting
+from leasehold.kernel.claiming import already_waiting
 from leasehold.kernel.commands import Acquire, ChangeMode, Transfer
 from leasehold.kernel.deadlock import break_cycles, find_cycle, refuse_cycle
 from leasehold.kernel.decision import Decision, about, last_to_expire, not_found, remembered
@@ -16,6 +16,7 @@ from leasehold.kernel.events import CANCELLED, LeaseIssued, LeaseModeChanged, Le
 from leasehold.kernel.granting import as_it_stands
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import check_quotas
+from leasehold.kernel.placing import place_behind, waiting
 from leasehold.kernel.queueing import end_delays, holders_in_the_way, mode_changed, others_beside, promote
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.succession import succeed

@@ -7,7 +7,7 @@ stand: it keeps its place that way, and confirms what it was granted meanwhile.
 Before a claim is looked at, those who wait already get what time has made free: nobody overtakes.
 """
 
-from leasehold.kernel.answers import Granted, Place, Waiting
+from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import Acquire
 from leasehold.kernel.deadlock import DEADLOCK, find_cycle, may_be_waited_for, refuse_cycle
 from leasehold.kernel.decision import Decision, about, last_to_expire
@@ -18,6 +18,7 @@ from leasehold.kernel.events import LeaseConfirmed, LeaseIssued, LeaseQueued, Le
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import WAITERS_PER_RESOURCE, check_quotas, over_limit
 from leasehold.kernel.paths import is_path
+from leasehold.kernel.placing import place_of, waiting
 from leasehold.kernel.queueing import (
     crowded_out,
     end_delays,
@@ -28,14 +29,11 @@ from leasehold.kernel.queueing import (
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.succession import succeed
 from leasehold.kernel.tick import Now
-from leasehold.kernel.ticket import ASK_AGAIN_NS, CLAIM_WINDOW_NS, KEPT_NS, LAST_PLACE, Ticket
+from leasehold.kernel.ticket import CLAIM_WINDOW_NS, KEPT_NS, LAST_PLACE, Ticket
 from leasehold.kernel.view import View
 
 _KEPT_TOGETHER_NS = CLAIM_WINDOW_NS
 """A claim on several resources keeps closed what nobody holds. If its waiter has died, that must end soon."""
-_ASK_TOGETHER_NS = 500_000_000
-_STAGGER_NS = 20_000_000
-"""By how much later than the one ahead a waiter asks when what they wait for should have ended."""
 
 
 def claim(
@@ -356,53 +354,9 @@ def _granted(draft: Draft, leases: list[Lease], *, repeated: bool = False) -> De
 
 
 def _waiting(draft: Draft, claimed: list[Lease]) -> Decision:
-    places = tuple(_place(draft, one) for one in claimed)
+    places = tuple(place_of(draft, one) for one in claimed)
     while draft.freed:  # Looking has shown that somebody is gone.
         promote(draft)
-        places = tuple(_place(draft, one) for one in claimed)
+        places = tuple(place_of(draft, one) for one in claimed)
     answer = waiting(draft.now, claimed, places)
     return draft.decision(answer)
-
-
-def waiting(now: Now, claimed: list[Lease], places: tuple[Place, ...]) -> Waiting:
-    """Tell a waiter where it stands, since when, and when to ask again."""
-    ticket = claimed[0].ticket
-    assert ticket is not None
-    waited = ticket.since.until(now.tick)
-    times = [_ASK_TOGETHER_NS if len(claimed) > 1 else ASK_AGAIN_NS]
-    times += [
-        place.expires_in_ns + (place.position - 1) * _STAGGER_NS
-        for place in places
-        if place.expires_in_ns is not None
-    ]
-    return Waiting(
-        lease_id=claimed[0].lease_id,
-        ticket=ticket.number,
-        places=places,
-        waited_ns=max(0, now.wall_ns - ticket.since_ns) if waited is None else waited,
-        ask_again_ns=min(times),
-    )
-
-
-def _place(draft: Draft, one: Lease) -> Place:
-    position = 1 + draft.count_ahead(one.tenant, one.resource, one.place)
-    holding = list(holders_in_the_way(draft, one.holder, one))
-    if holding:
-        return place_behind(one, position, last_to_expire(holding, draft.now), draft.now)
-    return place_behind(one, position, next(waiters_in_the_way(draft, one.holder, one), None), draft.now)
-
-
-def place_behind(one: Lease, position: int, blocker: Lease | None, now: Now) -> Place:
-    """Tell a waiter its place on one resource, and who is in the way there."""
-    if blocker is None:
-        return Place(resource=one.resource, mode=one.mode, position=position)
-    held_until = blocker.expires_tick if blocker.state is LeaseState.ACTIVE else None
-    return Place(
-        resource=one.resource,
-        mode=one.mode,
-        position=position,
-        holder=blocker.holder,
-        lease_id=blocker.lease_id,
-        since_ns=blocker.issued_at_ns,
-        expires_in_ns=None if held_until is None else now.tick.until(held_until),
-    )
