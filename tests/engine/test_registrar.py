@@ -73,6 +73,28 @@ def test_a_waiter_sees_what_it_has_won_while_there_is_time_to_confirm_it(
     assert registrar.won(("no such lease",)) is None
 
 
+def test_what_would_leave_a_lock_delay_is_not_taken_by_looking(registrar: Registrar) -> None:
+    first = grant(registrar, holder="ann")
+    waiting = claim("door", "bob", wait=True, lock_delay_ns=SECOND)
+    registrar.call(waiting)
+    registrar.call(release(first))
+
+    assert registrar.won(waiting.lease_ids) is None, "what nobody confirmed leaves no delay behind"
+    assert granted(registrar.call(waiting)).lock_delay_ns == SECOND
+
+
+def test_nothing_is_taken_by_looking_once_the_clock_has_gone_back(
+    registrar: Registrar, clock: FakeClock
+) -> None:
+    first = grant(registrar, holder="ann")
+    waiting = claim("door", "bob", wait=True)
+    registrar.call(waiting)
+    registrar.call(release(first))
+    clock.set_back(1)
+
+    assert registrar.won(waiting.lease_ids) is None
+
+
 def test_what_was_won_together_is_seen_together(registrar: Registrar) -> None:
     first = grant(registrar, "door", "ann")
     waiting = claim("door", "bob", wait=True, also=(Wanted(resource="window"),))

@@ -21,7 +21,7 @@ from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of
 from leasehold.kernel.answers import Answer, Granted
-from leasehold.kernel.authority import now_of
+from leasehold.kernel.authority import now_of, observe
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
 from leasehold.kernel.keys import Key
@@ -96,19 +96,9 @@ class Registrar:
             return None if found is None else status_of(found, snapshot)
 
     def won(self, lease_ids: tuple[str, ...]) -> Granted | None:
-        """Return what a waiting claim was granted; None if nothing, or if most of its claim window is over.
-
-        It lasts for the rest of the claim window, unless the claim is made again, or the lease is renewed.
-        """
+        """Return what a waiting claim was granted, if that can be told by looking."""
         with self.store.snapshot() as snapshot:
-            found = snapshot.read(Keys(leases=set(lease_ids))).leases
-            statuses = {one.lease.lease_id: one for one in _statuses_of(found, snapshot)}
-        won = [statuses[lease_id] for lease_id in lease_ids if lease_id in statuses]
-        if len(won) < len(lease_ids) or not all(_can_wait_for_confirmation(status) for status in won):
-            return None
-        first, *others = (status.lease for status in won)
-        left_ns = int(min(status.expires_in for status in won) * NANOSECONDS_PER_SECOND)
-        return Granted(lease=first, expires_in_ns=left_ns, also=tuple(others))
+            return won(snapshot, lease_ids)
 
     def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
         """Return the leases that stand on a resource now, oldest token first."""
@@ -228,10 +218,32 @@ def _check_limit(limit: int) -> None:
         raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
+def won(snapshot: Snapshot, lease_ids: tuple[str, ...]) -> Granted | None:
+    """Return what a waiting claim was granted, as of a snapshot; None if nothing, or if it had better ask.
+
+    It lasts for the rest of the claim window, unless the claim is made again, or the lease is renewed.
+    """
+    if observe(snapshot.authority, snapshot.reading()) is not None:
+        return None  # The clock or the file is not what it was.
+    found = snapshot.read(Keys(leases=set(lease_ids))).leases
+    statuses = {status.lease.lease_id: status for status in _statuses_of(found, snapshot)}
+    granted = [statuses[lease_id] for lease_id in lease_ids if lease_id in statuses]
+    if len(granted) < len(lease_ids) or not all(_can_wait_for_confirmation(status) for status in granted):
+        return None
+    first, *others = (status.lease for status in granted)
+    left_ns = int(min(status.expires_in for status in granted) * NANOSECONDS_PER_SECOND)
+    return Granted(lease=first, expires_in_ns=left_ns, also=tuple(others))
+
+
 def _can_wait_for_confirmation(status: LeaseStatus) -> bool:
-    """Say whether a lease was just won by a waiter, who has time enough to confirm it."""
-    window_ns = min(CLAIM_WINDOW_NS, status.lease.ttl_ns)
-    return status.lease.is_unconfirmed and status.expires_in * NANOSECONDS_PER_SECOND > window_ns // 2
+    """Say whether a lease was just won by a waiter, who may act on it, and has time enough to confirm it.
+
+    One with a lock-delay must not be acted on before: what nobody confirmed leaves no delay behind.
+    """
+    lease = status.lease
+    if not lease.is_unconfirmed or lease.lock_delay_ns:
+        return False
+    return status.expires_in * NANOSECONDS_PER_SECOND > min(CLAIM_WINDOW_NS, lease.ttl_ns) // 2
 
 
 def _live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from leasehold.engine.batch import Outcome, Recall, Rules, run_batch
 from leasehold.engine.port import WouldBlock
+from leasehold.engine.registrar import won
 from leasehold.errors import StoreError
+from leasehold.kernel.answers import Granted
 from leasehold.kernel.ticket import NEXT_IN_LINE
 from leasehold.testing.simulator.judge import Judge
 from leasehold.testing.simulator.post import Envelope, Post
@@ -39,6 +41,11 @@ class SimulatedEngine(Process):
     def owns(self, store: SimulatedStore) -> bool:
         """Say whether a store is this engine's own way to the disk."""
         return store is self._store
+
+    def look(self, lease_ids: tuple[str, ...]) -> Granted | None:
+        """Look what a waiter on this machine has won, as it would do itself."""
+        with self._store.snapshot() as snapshot:
+            return won(snapshot, lease_ids)
 
     def receive(self, envelope: Envelope) -> None:
         """Take a request in, and run it with whatever else has come by then."""

@@ -39,6 +39,7 @@ _RATES = {
 
 _CROWD_RATES = {
     "ring lost": (0.1, 0.6),
+    "look taken in late": (0.1, 0.6),
     "waiter stopped asking": (0.02, 0.1),
     "wait cancelled": (0.02, 0.1),
 }
