@@ -18,6 +18,7 @@ CHUNK = 250
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # A busy machine needs longer for so many worlds.
 @pytest.mark.parametrize("first", range(0, 1_000, CHUNK))
 def test_every_promise_is_kept_while_everything_goes_wrong(first: int) -> None:
     tally = Tally()
