@@ -8,7 +8,8 @@ import pytest
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.committer import Call
-from leasehold.engine.keeper import _NOT_ASLEEP_NS, Keeper, Kept
+from leasehold.engine.keeper import _NOT_ASLEEP_NS, Keeper
+from leasehold.engine.kept import Kept
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust

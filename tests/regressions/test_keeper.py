@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.committer import Call
-from leasehold.engine.keeper import Keeper, Kept
+from leasehold.engine.keeper import Keeper
+from leasehold.engine.kept import Kept
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError

@@ -5,15 +5,20 @@
 - ``connecting``  which store, and who is asking
 - ``claims``      acquire, renew
 - ``endings``     release, revoke, sweep
+- ``changes``     transfer, upgrade, downgrade
+- ``delegating``  derive, spend
 - ``looking``     ls, show
+- ``queues``      queue                        - ``top``       top, on its own ``screen``
 - ``events``      history, watch
 - ``running``     run: a lease around another command
-- ``pruning``     prune
+- ``certificates``  certificate
+- ``ledger``      verify, head, rebuild, keys  - ``pruning``   prune
 - ``upkeep``      backup, restore
-- ``doctor``      what could be wrong with a store, and what to do about it
+- ``doctor``      what could be wrong with a store (``checks``), and what to do about it
 - ``demo``        watch processes compete, die and take over
 - ``shapes``      what --json prints
-- ``output``      what people see
+- ``output``      what people see              - ``progress``  how far a long command has got
+- ``durations``   how people write times       - ``processes`` what /proc says about who holds a lease
 
 `leasehold --help` has to be quick: what a command needs is imported when it runs.
 """

@@ -15,7 +15,8 @@ from leasehold.client.inputs import name, text
 from leasehold.client.lifetimes import look_after
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.keeper import Keeper, Kept, window_closed
+from leasehold.engine.keeper import Keeper
+from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreError

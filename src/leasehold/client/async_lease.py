@@ -11,7 +11,7 @@ from leasehold.client.acquisition import AsyncAcquisition
 from leasehold.client.async_block import AsyncBlock
 from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.held import AnyHeldLease
-from leasehold.engine.keeper import Kept
+from leasehold.engine.kept import Kept
 from leasehold.errors import LeaseLost, WrongProcess, error_of
 from leasehold.kernel.access import check_access
 from leasehold.kernel.budget import Budget

@@ -16,7 +16,8 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_reading import Reading
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock, SystemClock
-from leasehold.engine.keeper import Keeper, Kept, window_closed
+from leasehold.engine.keeper import Keeper
+from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from leasehold.client.held import AnyHeldLease
 from leasehold.client.loss import Body, Loss
 from leasehold.client.sync_block import Block
-from leasehold.engine.keeper import Kept
+from leasehold.engine.kept import Kept
 from leasehold.errors import LeaseLost, WrongProcess, error_of
 from leasehold.kernel.access import check_access
 from leasehold.kernel.budget import Budget

@@ -5,9 +5,15 @@
 - ``recording``  how events become entries, and the events of the registrar itself
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
 - ``registrar``  the authority that a client talks to: commands in, answers out
+- ``kept``       a lease in the hands of its keeper, and how it can be lost
 - ``keeper``     one background renewer for all the leases of a client
 - ``trust``      how long a holder may believe in its lease without hearing from the registrar
 - ``clock``      the clocks and ids of the machine we run on
-- ``signing``    the keys that the registrar signs with
+- ``turn``       whose turn it is to write, among the threads of one process
+- ``bells``      waking those who wait           - ``waiters``    who waits, since when, and for how long
+- ``signing``    keys, and what they sign        - ``sealing``    which of them seals the next commit
+- ``keyholding`` rotating, retiring and vouching for keys
 - ``audit``      is the history whole, and do the tables say what it says?
+- ``walking``    a walk along the ledger that believes nothing; ``beginning``: where it begins
+- ``pruning``    removing old history, such that what is left can still be proved
 """

@@ -16,20 +16,19 @@ import logging
 import random
 import threading
 from collections import defaultdict, deque
-from collections.abc import Callable
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock
+from leasehold.engine.kept import Kept, upgrade_forgotten, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import LeaseExpired, LeaseholdError, LeaseTerminal, error_of
+from leasehold.errors import LeaseholdError, error_of
 from leasehold.kernel.answers import Renewal, Renewed
 from leasehold.kernel.commands import Renew
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import BATCH_LEASES
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS
 
 _RENEWALS_PER_TTL = 3
 _JITTER = 0.1
@@ -41,51 +40,6 @@ _CONFIRM_AFTER_NS = 50_000_000
 _IDLE_NS = 60 * NANOSECONDS_PER_SECOND
 
 _logger = logging.getLogger(__name__)
-
-
-class Kept:
-    """A lease that a keeper renews, and what its holder may believe about it."""
-
-    def __init__(
-        self,
-        lease: Lease,
-        deadline_ns: int,
-        clock: Clock,
-        *,
-        on_lost: Callable[[LeaseholdError], None],
-        renewing: bool = True,
-    ) -> None:
-        self.lease = lease
-        self.deadline_ns = deadline_ns
-        self.loss: LeaseholdError | None = None
-        self.on_lost = on_lost
-        self.renewing = renewing
-        """False once it must not, or cannot, be renewed any more: then it stands until its window closes."""
-        self.planned_ns = 0
-        """When the keeper looks at this lease next; a plan for any other time is out of date."""
-        self.due_ns = 0
-        """When it is to be renewed; the keeper may look at it earlier, and then leaves it alone."""
-        self.changed_ns = 0
-        """Since when its present token is known: what is answered to later questions knows of it, too."""
-        self.in_flight = False
-        self.dropped = False
-        self._clock = clock
-
-    @property
-    def term_ns(self) -> int:
-        """Return how long the lease was last granted for: just to be confirmed, if it was won by waiting."""
-        lease = self.lease
-        return min(lease.ttl_ns, CLAIM_WINDOW_NS) if lease.is_unconfirmed else lease.ttl_ns
-
-    @property
-    def is_renewable(self) -> bool:
-        """Say whether the next thing to do for this lease is to renew it."""
-        return self.renewing and not self.in_flight
-
-    @property
-    def trusted_for_ns(self) -> int:
-        """Return how long the holder may still believe in the lease."""
-        return 0 if self.loss is not None else max(0, self.deadline_ns - self._clock.tick_ns())
 
 
 _Plan = tuple[int, int, Kept]
@@ -161,7 +115,7 @@ class Keeper:
                 if was_in_flight or kept.due_ns < kept.planned_ns:
                     self._plan(kept, kept.due_ns)
         if is_forgotten:
-            self.lose(kept, _upgrade_forgotten(kept.lease))
+            self.lose(kept, upgrade_forgotten(kept.lease))
 
     def _take_in(self, kept: Kept, lease: Lease) -> None:
         """Keep a lease as it was answered with; an answer may be overtaken by a later one."""
@@ -336,26 +290,3 @@ def _soonest_renewal_ns(kept: Kept) -> int:
     """Return a time until which a fresh lease is surely not due: its deadline is no later than its TTL."""
     lease = kept.lease
     return kept.deadline_ns - (kept.term_ns if lease.is_unconfirmed else lease.ttl_ns * 7 // 10)
-
-
-def window_closed(lease: Lease) -> LeaseExpired:
-    """Return the loss of a lease that could not be renewed in time."""
-    return LeaseExpired(
-        f"lease {lease.lease_id} on {lease.resource} could not be renewed in time, so it must be taken "
-        "for lost; stop using the resource, and acquire it again",
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        token=lease.token,
-    )
-
-
-def _upgrade_forgotten(lease: Lease) -> LeaseTerminal:
-    """Return the loss of a lease that the registrar knows only as it was before its upgrade."""
-    return LeaseTerminal(
-        f"the registrar does not know any more that lease {lease.lease_id} on {lease.resource} was made "
-        "exclusive, because an older copy of its store was put in place; stop using the resource, and "
-        "acquire it again",
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        token=lease.token,
-    )

@@ -14,16 +14,24 @@ Where to look:
 - ``wellformed``  what is refused unread: empty, too long, too much (the numbers are in ``limits``)
 - ``delegation``  scope, budget and descent of a lease (the value types are in ``scope`` and ``budget``)
 - ``decide``      the law: command, view and time in; events and an answer out
+- ``decision``    what all rules of the law share
+- ``granting``    claims where nobody waits        - ``renewing``  more time
+- ``ending``      release, revoke, sweep           - ``access``    what a lease allows
+- ``deriving``    a child of a lease               - ``spending``  using up a budget
+- ``succession``  what an adopted lease inherits
 - ``aging``       what time alone does to a lease
 - ``lineage``     what the end of an ancestor does to a lease    - ``settling``  what an end brings about
 - ``evolve``      what one event does to one lease
 - ``view``        the records a decision looks at; ``records`` names them, ``queue_records`` knows who waits
-- ``ticket``      a place in the queue, and its order
+- ``ticket``      a place in the queue, and its order; ``waiting_line``: those who wait, in that order
 - ``claiming``    waiting, and claims on several resources; ``queueing``: who is entitled to what became free
+- ``placing``     what those are told who wait
 - ``deadlock``    who would wait for ever          - ``paths``    which resources cover which
 - ``changing``    upgrade, downgrade, transfer     - ``draft``    a decision that goes step by step
-- ``invariants``  everything that must be true of every reachable state
+- ``invariants``  everything that must be true of every reachable state; of those who wait
+  (``queue_invariants``), and of parents and children (``lines``)
 - ``chain``       how one ledger entry vouches for all before it
 - ``keys``        which keys may seal the ledger
 - ``replay``      a history folded into the state it describes
+- ``checkpoint``  the state that stands for pruned history   - ``forgetting``  which leases go with it
 """

@@ -2,7 +2,9 @@
 
 - ``store``        transactions, snapshots, waiting, fork safety
 - ``reading``      the questions a snapshot can be asked
+- ``queues``       the questions about those who wait
 - ``writing``      how a batch becomes rows
+- ``bells``        waking waiters in other processes
 - ``rows``         how records are spelled as rows
 - ``write_queue``  who writes next
 - ``connection``   opening the file; which SQLite is good enough

@@ -13,7 +13,7 @@ promise of the tokens: the newer grant has the higher one, and a resource that h
 from typing import TYPE_CHECKING
 
 from leasehold.certificates.certificate import Certificate
-from leasehold.engine.keeper import Kept
+from leasehold.engine.kept import Kept
 from leasehold.kernel.lease import Lease, Mode, Token
 from leasehold.kernel.records import ResourceKey
 from leasehold.testing.simulator.stage import Stage

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from leasehold.engine.batch import Outcome
-from leasehold.engine.keeper import Keeper, Kept, window_closed
+from leasehold.engine.keeper import Keeper
+from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, StoreBusy, StoreError, error_of
