@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.bells import Bells
-from leasehold.engine.committer import Call, Committer
+from leasehold.engine.call import Call
+from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Snapshot, Store, Transaction, WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.kernel.answers import Granted

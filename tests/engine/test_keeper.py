@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from leasehold.engine.batch import Outcome
+from leasehold.engine.call import Call
 from leasehold.engine.clock import SystemClock
-from leasehold.engine.committer import Call
 from leasehold.engine.keeper import _NOT_ASLEEP_NS, Keeper
 from leasehold.engine.kept import Kept
 from leasehold.engine.port import EntryQuery

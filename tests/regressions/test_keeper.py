@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from leasehold.engine.batch import Outcome
-from leasehold.engine.committer import Call
+from leasehold.engine.call import Call
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept
 from leasehold.engine.registrar import Registrar

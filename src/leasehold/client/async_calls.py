@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from leasehold.engine.batch import Outcome
-from leasehold.engine.committer import Call
+from leasehold.engine.call import Call
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import Command

@@ -12,8 +12,9 @@ import msgspec
 
 from leasehold.engine.audit import Audit, audit
 from leasehold.engine.batch import Outcome
+from leasehold.engine.call import Call
 from leasehold.engine.clock import Ids
-from leasehold.engine.committer import Call, Committer
+from leasehold.engine.committer import Committer
 from leasehold.engine.port import EntryQuery, Head, LeaseQuery, Snapshot, Store
 from leasehold.engine.pruning import Pruning, prune
 from leasehold.engine.recording import open_epoch
