@@ -97,8 +97,8 @@ class WaitJudge:
         """Return after how long a waiter has to ask again at the latest."""
         if len(found) > 1:
             return _POLL_TOGETHER_NS
-        if any(one.pending for one in found[0]):
-            return _POLL_NS
+        if any(one.pending or one.issued_position > self._position for one in found[0]):
+            return _POLL_NS  # Of those ahead nobody knows when; and one may have had its turn since.
         ends = [
             one.end_tick if one.end_tick > self._first_tick else one.end_tick + one.lock_delay_ns
             for one in found[0]
