@@ -261,9 +261,9 @@ class Draft:
             for lease in self._changed.values()
             if lease.tenant == tenant and lease.holder == holder
         }
-        current = [self.aged(self._changed.get(lease.lease_id, lease)) for lease in found.values()]
-        waiting = (lease for lease in current if lease.is_waiting)
-        return sorted(waiting, key=lambda one: (one.token, one.lease_id))  # Whatever order they were read in.
+        in_order = sorted(found.values(), key=lambda one: (one.token, one.lease_id))
+        current = [self.aged(self._changed.get(lease.lease_id, lease)) for lease in in_order]
+        return [lease for lease in current if lease.is_waiting]
 
     def owned_by(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease that a holder holds."""
