@@ -73,7 +73,7 @@ class WaitJudge:
         leases = [*self._truth.standing.values(), *self._truth.waiting.values()]
         found = [obstacles(leases, one, self._truth, self._first_tick) for one in claim]
         self._require(any(found), "{} was told to wait for nobody: {}", command, waiting)
-        latest_ns = self._latest_ns(found)
+        latest_ns = self._latest_ns(found, max(place.position for place in waiting.places))
         self._require(
             0 <= waiting.ask_again_ns <= latest_ns, "{} was told to ask too late: {}", command, waiting
         )
@@ -93,8 +93,8 @@ class WaitJudge:
             holder,
         )
 
-    def _latest_ns(self, found: list[list[TrueLease]]) -> int:
-        """Return after how long a waiter has to ask again at the latest."""
+    def _latest_ns(self, found: list[list[TrueLease]], position: int) -> int:
+        """Return after how long a waiter with a place in the queue has to ask again at the latest."""
         if len(found) > 1:
             return _POLL_TOGETHER_NS
         if any(one.pending or one.issued_position > self._position for one in found[0]):
@@ -103,7 +103,7 @@ class WaitJudge:
             one.end_tick if one.end_tick > self._first_tick else one.end_tick + one.lock_delay_ns
             for one in found[0]
         ]
-        return min(_POLL_NS, max(ends) - self._first_tick + _STAGGER_NS * len(self._truth.waiting))
+        return min(_POLL_NS, max(ends) - self._first_tick + _STAGGER_NS * position)
 
     def check_granted(self, command: Command, granted: Granted) -> None:
         """Whoever claimed several things got all of them; whoever changed something got what it asked for."""

@@ -135,6 +135,12 @@ class Witness:
         ):
             self._excuse_for_ever(event.lease_id, ADOPTED)
 
+        elif isinstance(event, LeaseModeChanged):
+            # Whoever believes in a lease for too long goes on doing so when its mode changes.
+            for token in self.truth.leases[event.lease_id].tokens:
+                if token in self.excuses:
+                    self.excuses.setdefault(event.token, self.excuses[token])
+
     def _excuse_for_ever(self, lease_id: str, reason: str) -> None:
         for token in self.truth.leases[lease_id].tokens:
             self.excuses[token] = (reason, None)
