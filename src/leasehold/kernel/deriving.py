@@ -53,8 +53,10 @@ def derive(command: Derive, view: View, now: Now) -> Decision | Refusal:
     if isinstance(granted, Refusal):
         return granted
     setting_aside = delegated(parent, command.lease_id, command.budget.counted(), now)
+    # A child that is over may have been on the very resource that is claimed: its end is noted once.
+    events = [event for event in granted.events if event not in freed]
     return Decision(
-        events=[*found.aged, *freed, setting_aside, *granted.events],
+        events=[*found.aged, *freed, setting_aside, *events],
         leases=[evolve(replace(parent, delegation=now_account), setting_aside), *granted.leases],
         answer=granted.answer,
         wakes=granted.wakes,
