@@ -19,6 +19,7 @@ from leasehold.kernel.lease import Lease
 from leasehold.kernel.ticket import Ticket
 from leasehold.kernel.view import View
 from leasehold.testing.simulator import SimulationFailed, simulate
+from leasehold.testing.simulator.engine import SimulatedEngine
 
 SEEDS = 120
 
@@ -218,6 +219,17 @@ def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("leasehold.kernel.granting.ask_again", hasty)
     assert found_one_of("nobody has confirmed it", "was promised")
+
+
+def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    look = SimulatedEngine.look
+
+    def boastful(self: SimulatedEngine, lease_ids: tuple[str, ...]) -> Granted | None:
+        won = look(self, lease_ids)
+        return None if won is None else replace(won, expires_in_ns=2 * won.lease.ttl_ns)
+
+    monkeypatch.setattr(SimulatedEngine, "look", boastful)
+    assert "at once" in found()
 
 
 def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
