@@ -33,8 +33,8 @@ def run(report: Report, folder: Path) -> None:
         path = folder / f"ledger-{per_seal}.db"
         _fill(path, events, per_seal)
         store = SqliteStore(path, durability="fast")
-        verified = max(_timed(store, audit) for _ in range(3))
-        rebuilt = max(_timed(store, rebuild) for _ in range(3))
+        verified = max(_timed(store, audit) for _ in range(5))
+        rebuilt = max(_timed(store, rebuild) for _ in range(5))
         store.close()
         report.show(f"{per_seal} events per seal: verify {verified:,.0f}/s, rebuild {rebuilt:,.0f}/s")
         report.ratio(f"verify, thousand events/s, {per_seal} per seal", verified / 1_000, at_least=bound)
@@ -53,7 +53,7 @@ def _sealing(report: Report, folder: Path) -> None:
             "sealed": lambda: sealing_client.acquire("resource").release(),
             "unsealed": lambda: unsealing_client.acquire("resource").release(),
         }
-        found = rates(operations, slices=15, repeats=100)
+        found = rates(operations, slices=60, repeats=25)
     report.show(f"one caller, full: {found['sealed']:,.0f} pairs/s, unsealed {found['unsealed']:,.0f}")
     report.ratio(
         "pairs, one caller, full: sealed / unsealed", found["sealed"] / found["unsealed"], at_least=0.85

@@ -25,7 +25,7 @@ def run(report: Report, folder: Path) -> None:
                 leases.acquire("resource").release()
 
             operations: dict[str, Operation] = {"floor": floor.pair, "ours": ours, "filelock": peer_pair}
-            found = rates(operations, slices=15, repeats=100)
+            found = rates(operations, slices=60, repeats=25)
         report.show(
             f"one caller, {durability}: {found['ours']:,.0f} pairs/s "
             f"(floor {found['floor']:,.0f}; filelock, no TTL and no history, {found['filelock']:,.0f})"

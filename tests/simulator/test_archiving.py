@@ -93,8 +93,8 @@ def test_a_walk_that_does_not_go_on_from_a_checkpoint(monkeypatch: pytest.Monkey
 
 
 def test_a_certificate_of_a_lease_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    def generous(lease: Lease, snapshot: Any) -> LeaseStatus:
-        status = status_of(lease, snapshot)
+    def generous(lease: Lease, snapshot: Any, reading: Any) -> LeaseStatus:
+        status = status_of(lease, snapshot, reading)
         return status if status.is_live else replace(status, expires_in=60.0)
 
     monkeypatch.setattr(issuing, "status_of", generous)

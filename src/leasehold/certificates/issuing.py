@@ -28,12 +28,11 @@ _issuers: WeakKeyDictionary[Registrar, tuple[int, str]] = WeakKeyDictionary()
 def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
     """Return a certificate of a lease; raise why there can be none."""
     with registrar.store.snapshot() as snapshot:
-        # Read before the time that is left, so that their sum is never later than the truth.
-        wall_ns = snapshot.reading().wall_ns
+        reading = snapshot.reading()
         lease = snapshot.lease(lease_id)
         if lease is None or lease.tenant != tenant:
             raise error_of(not_found(lease_id))
-        status = status_of(lease, snapshot)
+        status = status_of(lease, snapshot, reading)
         if not status.is_live:
             raise error_of(_refusal(status))
         if status.lease.state is not LeaseState.ACTIVE:
@@ -48,7 +47,7 @@ def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
             status.lease,
             issuer=_issuer(registrar, snapshot),
             position=snapshot.head.position,
-            wall_ns=wall_ns,
+            wall_ns=reading.wall_ns,
             left_ns=int(status.expires_in * NANOSECONDS_PER_SECOND),
         )
         try:

@@ -22,7 +22,7 @@ from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of
 from leasehold.kernel.answers import Answer, Granted
-from leasehold.kernel.authority import now_of, observe
+from leasehold.kernel.authority import ClockReading, now_of, observe
 from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
 from leasehold.kernel.keys import Key
@@ -252,15 +252,15 @@ def _live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:
     return sorted((status for status in statuses if status.is_live), key=lambda status: status.lease.token)
 
 
-def status_of(lease: Lease, snapshot: Snapshot) -> LeaseStatus:
+def status_of(lease: Lease, snapshot: Snapshot, reading: ClockReading | None = None) -> LeaseStatus:
     """Say how one lease stands by what time, and the ends of its ancestors, have done to it.
 
-    It does not matter whether anybody has recorded that.
+    It does not matter whether anybody has recorded that. `reading`: the time, if it was read already.
     """
     authority = snapshot.authority
     if authority is None:
         return LeaseStatus(lease=lease, expires_in=0.0)
-    now = now_of(authority, snapshot.reading())
+    now = now_of(authority, reading or snapshot.reading())
     expires = lease.expires_tick
     if lease.delegation is None and expires is not None and expires.comparable(now.tick):
         # By far the most usual look, and nothing else has to be known for it.

@@ -75,9 +75,10 @@ class MemoryStore:
 
     def reading(self) -> ClockReading:
         """Read the authority clock."""
+        # Wall time first: what a lease has left, added to it, is never later than the truth.
         return ClockReading(
-            tick_value=self.clock.tick_ns(),
             wall_ns=self.clock.wall_ns(),
+            tick_value=self.clock.tick_ns(),
             boot_id=self.clock.boot_id(),
             identity=self.identity,
         )

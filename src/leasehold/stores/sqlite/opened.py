@@ -69,9 +69,10 @@ class OpenFile:
     def read_clock(self) -> ClockReading:
         """Read the authority clock: the machine's, which all processes share."""
         clock = self._clock
+        # Wall time first: what a lease has left, added to it, is never later than the truth.
         return ClockReading(
-            tick_value=clock.tick_ns(),
             wall_ns=clock.wall_ns(),
+            tick_value=clock.tick_ns(),
             boot_id=clock.boot_id(),
             identity=self.identity,
         )
