@@ -82,9 +82,9 @@ def usable(
     if lease.holder != holder:
         return about(RefusalCode.NOT_HOLDER, lease, now)
     aged, lease = age(lease, view, now)
-    if lease.state is LeaseState.EXPIRED:
-        return about(RefusalCode.LEASE_EXPIRED, lease, now)
-    if lease.is_terminal:
+    if aged and lease.is_terminal:
+        if lease.state is LeaseState.EXPIRED:
+            return about(RefusalCode.LEASE_EXPIRED, lease, now)
         return about(RefusalCode.LEASE_TERMINAL, lease, now, detail=lease.end_reason)
     if lease.state is LeaseState.PENDING:
         return about(RefusalCode.LEASE_PENDING, lease, now)

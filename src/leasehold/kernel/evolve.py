@@ -250,7 +250,7 @@ def _extended(lease: Lease, event: LeaseRenewed) -> int:
 
 def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
     expires_value = _extended(lease, event)
-    confirms = lease.is_unconfirmed
+    confirms = lease.ticket is not None and lease.is_unconfirmed
     if 0 <= lease.max_renewals <= lease.renewal_count and not confirms:
         raise IllegalTransition(f"lease {lease.lease_id} was renewed more often than it may be")
     ttl_ns = expires_value - event.tick.value

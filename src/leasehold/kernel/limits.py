@@ -122,11 +122,11 @@ def check_batch(lease_ids: tuple[str, ...]) -> Refusal | None:
     if len(lease_ids) > BATCH_LEASES:
         detail = f"names {len(lease_ids)} leases; at most {BATCH_LEASES} fit in one call"
         return over_limit("lease_ids", BATCH_LEASES, detail)
-    for lease_id in lease_ids:
-        refusal = check_text("lease_id", lease_id)
-        if refusal is not None:
-            return refusal
-    return None
+    together = "".join(lease_ids)
+    if together.isascii() and together.isprintable() and all(lease_ids):
+        longest = max(map(len, lease_ids))
+        return None if longest <= ID_BYTES else _too_long("lease_id", longest, ID_BYTES)
+    return next(filter(None, (check_text("lease_id", lease_id) for lease_id in lease_ids)), None)
 
 
 def check_quotas(

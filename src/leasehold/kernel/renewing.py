@@ -92,7 +92,9 @@ def _extend(
     if found.highest is not None and expires_value > found.highest:
         refusal = about(RefusalCode.OUTLIVES_PARENT, lease, now, field="ttl")
         return replace(refusal, expires_in_ns=found.highest - now.tick.value)
-    before = now.tick.value + lease.ticks_remaining(now.tick)
+    expires = lease.expires_tick
+    assert expires is not None, "a lease that can be used has time left, on the present clock"
+    before = expires.value
     if expires_value < before:
         return about(RefusalCode.RENEWAL_DOES_NOT_EXTEND, lease, now)
     # A clock that stood still cannot extend anything, and that is no reason to lose a lease.
