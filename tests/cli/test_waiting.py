@@ -14,12 +14,13 @@ def wait_until_queued(shell: Shell) -> None:
 
 def test_acquire_waits_for_its_turn(shell: Shell) -> None:
     held = shell.json("acquire", "door", "--holder", "ann", "--ttl", "1h")
-    waiting = shell.start("acquire", "door", "--holder", "ben", "--wait", "forever", "--json")
+    waiting = shell.start("acquire", "door", "--holder", "ben", "--wait", "forever", "--ttl", "1h", "--json")
     wait_until_queued(shell)
     shell.run("release", held["lease_id"], "--holder", "ann")
     result = waiting.end()
     assert result.code == 0
     assert result.json["holder"] == "ben"
+    assert result.json["expires_in"] > 3000, "its whole time, not just until it is confirmed"
     assert result.json["token"] > held["token"]
 
 

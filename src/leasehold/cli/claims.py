@@ -153,6 +153,8 @@ def _acquire(arguments: Namespace) -> int:
             priority=arguments.priority,
             lock_delay=arguments.lock_delay,
         )
+        if held.is_unconfirmed:
+            held.renew()  # It was won by waiting; until it is confirmed, it lasts for a moment only.
         status = client.get(held.lease_id)
         if status is not None:
             tell(out, status, f"acquired {held.resource}")

@@ -27,10 +27,10 @@ from leasehold.client.inputs import (
     text,
     whole_number,
 )
-from leasehold.client.waits import Claim, patience_ns
+from leasehold.client.waits import Claim, ended_since, patience_ns
 from leasehold.engine.pruning import Pruning
 from leasehold.engine.registrar import answer_of
-from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, LeaseTerminal, error_of
+from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, error_of
 from leasehold.kernel.answers import Ended, Granted, Released, Swept
 from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Acquire, Derive, Release, Revoke, Sweep
@@ -219,13 +219,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         try:
             granted = answer_of(await self._send(command), Granted)
             if granted.ended:
-                raise LeaseTerminal(
-                    f"request {command.request_id} was granted lease {granted.lease.lease_id}, which has "
-                    "ended since; ask again with a new request id",
-                    lease_id=granted.lease.lease_id,
-                    state=granted.lease.state,
-                    request_id=command.request_id,
-                )
+                raise ended_since(granted, command.request_id)
             held = self._hold(granted.lease, granted.expires_in_ns, sent_ns, on_lost, AsyncBody())
         except LeaseholdError:
             raise

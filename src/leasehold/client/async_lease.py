@@ -218,7 +218,8 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
     def detach(self) -> Lease:
         """Stop keeping the lease, without releasing it, and return it: somebody else can adopt it.
 
-        It expires after its TTL unless it is renewed or adopted before.
+        It expires after its TTL unless it is renewed or adopted before. One that was just won by waiting is
+        confirmed in the background first; if this process dies before that, it lasts for the claim window.
         """
         self.ensure()
         lease = self.lease

@@ -32,11 +32,11 @@ from leasehold.client.loss import Body
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_leases import HeldLeases
 from leasehold.client.sync_renewing import Renewing
-from leasehold.client.waits import Claim, has_lapsed, in_vain, patience_ns
+from leasehold.client.waits import Claim, ended_since, has_lapsed, in_vain, patience_ns
 from leasehold.engine.batch import Outcome
 from leasehold.engine.bells import Ring
 from leasehold.engine.registrar import answer_of
-from leasehold.errors import ClientClosed, LeaseholdError, LeaseTerminal, WrongProcess
+from leasehold.errors import ClientClosed, LeaseholdError, WrongProcess
 from leasehold.kernel.answers import Granted, Released, Waiting
 from leasehold.kernel.commands import Acquire, ChangeMode, Command, Release
 from leasehold.kernel.lease import Mode, ReleaseReason
@@ -151,13 +151,7 @@ class Claiming(Renewing):
         finally:
             listener.close()
         if granted.ended:
-            raise LeaseTerminal(
-                f"request {claim.command.request_id} was granted lease {granted.lease.lease_id}, which has "
-                "ended since; ask again with a new request id",
-                lease_id=granted.lease.lease_id,
-                state=granted.lease.state,
-                request_id=claim.command.request_id,
-            )
+            raise ended_since(granted, claim.command.request_id)
         return granted, sent_ns
 
     def _ask_until_granted(

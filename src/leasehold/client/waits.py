@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from leasehold.client.inputs import at_least_zero_ns
 from leasehold.engine.batch import Outcome
-from leasehold.errors import WaitTimeout
+from leasehold.errors import LeaseTerminal, WaitTimeout
 from leasehold.kernel.answers import Granted, Place, Waiting
 from leasehold.kernel.commands import Acquire, ChangeMode
 from leasehold.kernel.lease import LeaseState
@@ -57,6 +57,18 @@ def has_lapsed(command: Acquire | ChangeMode, outcome: Outcome, silent_ns: int) 
         and outcome.code is RefusalCode.LEASE_TERMINAL
         and outcome.state is LeaseState.FAILED
         and silent_ns >= kept_ns
+    )
+
+
+def ended_since(granted: Granted, request_id: str) -> LeaseTerminal:
+    """Return what a caller is told whose request was granted before, and whose lease has ended since."""
+    lease = granted.lease
+    return LeaseTerminal(
+        f"request {request_id} was granted lease {lease.lease_id}, which has ended since; ask again with a "
+        "new request id",
+        lease_id=lease.lease_id,
+        state=lease.state,
+        request_id=request_id,
     )
 
 

@@ -92,8 +92,8 @@ class Draft:
     def _delay(self, ended: Lease) -> None:
         """Keep a resource closed for as long as its last holder asked for, by a lease of the registrar's own.
 
-        A reboot has ended the process that held it, so nothing of that is still on its way; and nobody has
-        acted on what a waiter was granted and never confirmed.
+        A reboot has ended the process that held it, so nothing of that is still on its way. And whoever asks
+        for a delay confirms what it has won before it acts: what was never confirmed was never acted on.
         """
         unconfirmed = ended.ticket is not None and not ended.ticket.upgrade
         if not ended.lock_delay_ns or ended.end_reason == REBOOT or unconfirmed:
