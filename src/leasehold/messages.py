@@ -22,7 +22,7 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
                 "use that lease, or pass adopt=True to replace it"
             )
         case RefusalCode.LEASE_EXISTS:
-            return f"lease {lease} exists already; propose another id"
+            return f"lease {lease} exists already; repeat its claim as it was, or propose another id"
         case RefusalCode.LEASE_NOT_FOUND:
             return f"there is no lease {lease}; list the leases to find the right id"
         case RefusalCode.LEASE_TERMINAL:

@@ -333,6 +333,11 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
     chosen = [lease for lease in leases if _is_asked_for(lease, keys)]
     records = Records(
         requests={key: event for key, event in requests.items() if key in keys.requests},
+        grants={
+            event.lease_id: event
+            for event in ledger
+            if isinstance(event, LeaseIssued) and event.lease_id in keys.grants
+        },
         holders={
             (tenant, holder): sum(one.tenant == tenant and one.holder == holder for one in unended)
             for tenant, holder in keys.holders

@@ -303,7 +303,7 @@ def test_what_a_child_that_expired_unnoticed_had_left_can_be_handed_on_again() -
         ({"budget": some(9)}, False),
         ({"scope": None}, False),
         ({"scope": None, "budget": None}, False),
-        ({"scope": None, "budget": None, "adopt": True}, True),
+        ({"scope": None, "budget": None, "adopt": True}, False),
     ],
 )
 def test_a_retry_that_bears_the_id_of_the_lease_asks_for_the_same_scope_and_budget(

@@ -251,6 +251,16 @@ def test_a_retry_under_another_lease_id_finds_its_place() -> None:
     assert registrar.queue() == ["bob"]
 
 
+def test_a_waiter_whose_claim_is_its_own_request_is_recognised_by_its_lease() -> None:
+    registrar = Registrar()
+    held = registrar.grant("ann")
+    claim = registrar.join("bob", lease_id="bobs", request_id="bobs")
+
+    assert registrar.wait(claim).lease_id == "bobs"
+    registrar.end(held)
+    assert registrar.win(claim).lease.lease_id == "bobs"
+
+
 def test_higher_priority_goes_first() -> None:
     registrar = Registrar()
     held = registrar.grant("ann")

@@ -18,7 +18,7 @@ Where to look:
 - ``granting``    claims where nobody waits        - ``renewing``  more time
 - ``ending``      release, revoke, sweep           - ``access``    what a lease allows
 - ``deriving``    a child of a lease               - ``spending``  using up a budget
-- ``succession``  what an adopted lease inherits
+- ``succession``  what an adopted lease inherits  - ``repeating``  which claim is a retry of which
 - ``aging``       what time alone does to a lease
 - ``lineage``     what the end of an ancestor does to a lease    - ``settling``  what an end brings about
 - ``evolve``      what one event does to one lease

@@ -15,7 +15,7 @@ from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.draft import Draft
 from leasehold.kernel.ending import released
 from leasehold.kernel.events import LeaseConfirmed, LeaseIssued, LeaseQueued, LeaseRenewed
-from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, ReleaseReason
 from leasehold.kernel.limits import WAITERS_PER_RESOURCE, check_quotas, over_limit
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.placing import place_of, waiting
@@ -51,7 +51,7 @@ def claim(
         if view.lease(lease_id) is not None:
             return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=lease_id)
     draft = Draft(view, now)
-    for resource, mode in () if command.wait else _targets(command):
+    for resource, mode in () if command.wait else command.targets:
         blocker = crowded_out(draft, command.tenant, command.holder, resource, mode)
         if blocker is not None:
             return about(RefusalCode.HELD, blocker, now)
@@ -80,10 +80,6 @@ def claim(
     return _join(command, draft, wanted)
 
 
-def _targets(command: Acquire) -> list[tuple[str, Mode]]:
-    return [(command.resource, command.mode), *((one.resource, one.mode) for one in command.also)]
-
-
 def _wanted(command: Acquire, draft: Draft, delegation: Delegation | None) -> list[Lease]:
     """Return the leases that a claim would wait with."""
     ticket = Ticket(
@@ -109,7 +105,7 @@ def _wanted(command: Acquire, draft: Draft, delegation: Delegation | None) -> li
             delegation=delegation,
             ticket=ticket,
         )
-        for lease_id, (resource, mode) in zip(command.lease_ids, _targets(command), strict=True)
+        for lease_id, (resource, mode) in zip(command.lease_ids, command.targets, strict=True)
     ]
 
 

@@ -94,6 +94,11 @@ class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqu
         return (self.lease_id, *(f"{self.lease_id}.{number}" for number in range(1, len(self.also) + 1)))
 
     @property
+    def targets(self) -> list[tuple[str, Mode]]:
+        """Return what is claimed, and how it is to be owned, in the order of `lease_ids`."""
+        return [(self.resource, self.mode), *((one.resource, one.mode) for one in self.also)]
+
+    @property
     def is_its_own_request(self) -> bool:
         """Say whether the lease itself, once granted, is the memory of this request: it bears its id."""
         return self.request_id == self.lease_id

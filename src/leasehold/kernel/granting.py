@@ -25,6 +25,7 @@ from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import check_quotas
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.repeating import was_asked_before
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.succession import succeed
 from leasehold.kernel.tick import Now
@@ -97,12 +98,7 @@ def grant(
 def granted_before(command: Acquire | Derive, view: View, now: Now) -> Decision | Refusal | None:
     """Answer a claim that was granted before, or waits, with how it stands now."""
     if isinstance(command, Acquire) and command.is_its_own_request:
-        lease = view.lease(command.lease_id)
-        if lease is None or not _is_claimed_by(lease, command):
-            return None
-        if command.also and any(view.lease(lease_id) is None for lease_id in command.lease_ids):
-            return None
-        return as_it_stands(command.lease_ids, view, now)
+        return as_it_stands(command.lease_ids, view, now) if was_asked_before(command, view) else None
     event = remembered(command.request_key, view, now)
     if isinstance(event, LeaseIssued | LeaseQueued):
         return as_it_stands(event.group or event.lease_ids, view, now)
@@ -126,37 +122,6 @@ def as_it_stands(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision |
     left = lease.ticks_remaining(now.tick)
     answer = Granted(lease=lease, expires_in_ns=left, repeated=True, ended=left == 0)
     return Decision(events=events, leases=[lease] if events else [], answer=answer)
-
-
-def _is_claimed_by(lease: Lease, command: Acquire) -> bool:
-    """Say whether a claim asks for just this lease.
-
-    Its TTL is not compared, which renewals change; nor the mode of one that may have been upgraded since.
-    """
-    return (
-        lease.tenant == command.tenant
-        and lease.resource == command.resource
-        and lease.holder == command.holder
-        and (lease.mode is command.mode or lease.version > 1)
-        and lease.max_renewals == max(-1, command.max_renewals)
-        and lease.bound_to_boot == command.bound_to_boot
-        and lease.metadata == command.metadata
-        and lease.config_version == command.config_version
-        and lease.zone_version == command.zone_version
-        and lease.lock_delay_ns == command.lock_delay_ns
-        and _is_delegated_by(lease.delegation, command)
-    )
-
-
-def _is_delegated_by(delegation: Delegation | None, command: Acquire) -> bool:
-    """Say whether a claim asks for this scope and budget; one that names none may have inherited them."""
-    if delegation is None:
-        return command.scope is None and command.budget is None
-    if command.scope is None and command.budget is None:
-        return command.adopt
-    return delegation.scope == (command.scope or Scope()).canonical() and delegation.budget == (
-        command.budget or Budget()
-    )
 
 
 def _aged_leases(command: Acquire, view: View, now: Now) -> tuple[list[LeaseEvent], list[Lease], list[Lease]]:

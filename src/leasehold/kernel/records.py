@@ -30,6 +30,8 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
     leases: set[str] = msgspec.field(default_factory=set)
     resources: set[ResourceKey] = msgspec.field(default_factory=set)
     requests: set[str] = msgspec.field(default_factory=set)
+    grants: set[str] = msgspec.field(default_factory=set)
+    """Leases of which the event is wanted that granted them."""
     holders: set[HolderKey] = msgspec.field(default_factory=set)
     """Holders, and tenants, whose unended leases are to be counted."""
     tenants: set[str] = msgspec.field(default_factory=set)
@@ -60,6 +62,7 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
             self.leases
             or self.resources
             or self.requests
+            or self.grants
             or self.holders
             or self.tenants
             or self.eras
@@ -81,6 +84,7 @@ class Records(msgspec.Struct, kw_only=True, gc=False):
     awaited: set[ResourceKey] = msgspec.field(default_factory=set)
     """Which of the resources of these leases, and of those asked for, somebody waits for."""
     requests: dict[str, Event] = msgspec.field(default_factory=dict)
+    grants: dict[str, Event] = msgspec.field(default_factory=dict)
     holders: dict[HolderKey, int] = msgspec.field(default_factory=dict)
     tenants: dict[str, int] = msgspec.field(default_factory=dict)
     eras: dict[int, Era] = msgspec.field(default_factory=dict)

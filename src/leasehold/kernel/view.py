@@ -23,7 +23,7 @@ from leasehold.kernel.commands import (
     Spend,
     Transfer,
 )
-from leasehold.kernel.events import Event, LeaseEvent, Remembered
+from leasehold.kernel.events import Event, LeaseEvent, LeaseIssued, Remembered
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.paths import is_path
@@ -61,6 +61,7 @@ class View(QueueRecords):
         self._leases: dict[str, Lease | None] = {}
         self._resources_asked: set[ResourceKey] = set()
         self._requests: dict[str, Event | None] = {}
+        self._grants: dict[str, Event | None] = {}
         self._holders: dict[HolderKey, int] = {}
         self._holder_changes: dict[HolderKey, int] = {}
         self._tenants: dict[str, int] = {}
@@ -159,6 +160,8 @@ class View(QueueRecords):
         self._resources_asked |= keys.resources
         for request in keys.requests:
             self._requests.setdefault(request, records.requests.get(request))
+        for lease_id in keys.grants:
+            self._grants.setdefault(lease_id, records.grants.get(lease_id))
         for holder in keys.holders:
             self._holders.setdefault(holder, records.holders.get(holder, 0))
         for tenant in keys.tenants:
@@ -214,6 +217,13 @@ class View(QueueRecords):
         except KeyError:
             raise Missing(Keys(requests={request})) from None
 
+    def grant_of(self, lease_id: str) -> Event | None:
+        """Return the event that granted a lease; None if it was pruned."""
+        try:
+            return self._grants[lease_id]
+        except KeyError:
+            raise Missing(Keys(grants={lease_id})) from None
+
     def count_of_holder(self, tenant: str, holder: str) -> int:
         """Return how many unended leases a holder has."""
         try:
@@ -244,6 +254,8 @@ class View(QueueRecords):
             self.authority = go_on(self.authority, event)
             if event.request is not None and isinstance(event, Remembered):
                 self._requests[event.request] = event
+            if type(event) is LeaseIssued:
+                self._grants[event.lease_id] = event
         for lease in leases:
             lease_id = lease.lease_id
             before = self._leases.get(lease_id)

@@ -14,6 +14,7 @@ from tests.stores.sqlite.support import open_store
     ("sql", "values", "indexes"),
     [
         (reading._REQUEST, ("r",), {"events_by_request"}),
+        (reading._GRANT, ("x",), {"sqlite_autoindex_leases_1", "events_by_resource"}),
         (reading._CHILDREN, ("p", 9), {"leases_by_parent"}),
         (writing._ORPHANS, (9,), {"leases_orphaned", "leases_by_parent"}),
     ],

@@ -2,7 +2,7 @@
 
 from leasehold.engine.port import Checkpoint, EntryQuery
 from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import Event, Remembered
+from leasehold.kernel.events import Event, LeaseIssued, Remembered
 from leasehold.stores.memory.queues import Unended
 
 
@@ -28,6 +28,13 @@ class Ledgered(Unended):
     def behind(self, position: int) -> int:
         """Return where in the list the entries behind a position begin."""
         return max(0, position - self.pruned)
+
+    def grants_of(self, lease_ids: set[str]) -> dict[str, Event]:
+        """Return the events that granted leases, by looking at all that is left of the ledger."""
+        if not lease_ids:
+            return {}
+        issued = (entry.event for entry in self.entries if isinstance(entry.event, LeaseIssued))
+        return {event.lease_id: event for event in issued if event.lease_id in lease_ids}
 
     def take_away(self, through: int, checkpoint: Checkpoint) -> None:
         """Drop the first entries, and the requests that they had caused; doing so twice gives the same."""

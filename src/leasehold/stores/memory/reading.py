@@ -45,6 +45,7 @@ class MemorySnapshot:
         records = Records(
             leases=[tables.leases[lease_id] for lease_id in wanted if lease_id in tables.leases],
             requests=events,
+            grants=tables.grants_of(keys.grants),
             holders={key: self._count(tenant=key[0], holder=key[1]) for key in keys.holders},
             tenants={tenant: self._count(tenant=tenant, holder=None) for tenant in keys.tenants},
             eras={number: tables.eras[number] for number in keys.eras if number in tables.eras},

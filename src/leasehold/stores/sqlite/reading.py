@@ -53,6 +53,11 @@ _REQUEST = (
     "SELECT body FROM events WHERE request = ? "
     "AND type IN ('lease.issued', 'lease.renewed', 'lease.spent', 'lease.queued', 'lease.mode_changed')"
 )
+# By way of the resource, which has an index, from the latest on: a retry comes soon after the first try.
+_GRANT = (
+    "SELECT body FROM leases CROSS JOIN events USING (resource, lease_id) "
+    "WHERE lease_id = ? AND type = 'lease.issued' ORDER BY position DESC LIMIT 1"
+)
 _COUNT_OF_HOLDER = (
     "SELECT (SELECT count(*) FROM leases WHERE tenant = ?1 AND holder = ?2 AND status = 'active') + "
     "(SELECT count(*) FROM leases WHERE tenant = ?1 AND holder = ?2 AND place IS NOT NULL "
@@ -119,6 +124,10 @@ class SqliteSnapshot:
                 records.requests[key] = event = decode_event(rows[-1][0])
                 wanted = wanted | set(event.lease_ids)
         self._leases_by_id(wanted, records)
+        for lease_id in keys.grants:
+            body = execute(_GRANT, (lease_id,)).get
+            if body is not None:
+                records.grants[lease_id] = decode_event(body)
         for resource in keys.resources:
             take_in(execute(_STANDING, resource), records)
         for holder in keys.holders:

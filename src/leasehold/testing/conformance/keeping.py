@@ -227,6 +227,16 @@ class Keeping(Opening):
             commit(store, second)
             assert read(store, requests={"r", "s"}).requests == {"r": first.entries[0].event}
 
+    def test_a_lease_leads_to_the_event_that_granted_it(self, tmp_path: Path) -> None:
+        elsewhere, never = lease("lease-2", resource=FULL.resource, mode=Mode.SHARED), lease("lease-3")
+        granted = issued(FULL, request="r")
+        first = batch(EMPTY, issued(elsewhere), granted, opened(), created=(FULL, elsewhere, never))
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            commit(store, batch(head_of(first), renewed(FULL), released(FULL), changed=(FULL,)))
+            found = read(store, grants={FULL.lease_id, "lease-3", "lease-4"}).grants
+            assert found == {FULL.lease_id: granted}
+
     def _assert_reads_back(self, folder: Path, one: Lease) -> None:
         with self.opened(folder) as store:
             commit(store, batch(EMPTY, created=(one,)))
