@@ -155,3 +155,22 @@ def test_a_watcher_of_a_client_that_is_closed_ends_with_an_error(address: str, t
     watcher.join(SIGNAL_SECONDS)
 
     assert errors == [leasehold.ClientClosed]
+
+
+@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases.db"])
+async def test_watching_tasks_of_a_client_that_is_closed_end_with_an_error(
+    address: str, tmp_path: Path
+) -> None:
+    leases = await leasehold.connect_async(address.format(folder=tmp_path))
+    (await leases.acquire("door")).detach()
+    position = await leases.position()
+    watchers = [asyncio.ensure_future(anext(leases.watch(after=position))) for _ in range(3)]
+    for _ in range(20):  # Most of them, or all, wait by then; an end comes for each, wherever it is.
+        await leases.list()
+
+    watchers[0].cancel()
+    await leases.close()
+    ends = await asyncio.wait_for(asyncio.gather(*watchers, return_exceptions=True), SIGNAL_SECONDS)
+
+    closed = leasehold.ClientClosed
+    assert [type(end) for end in ends] == [asyncio.CancelledError, closed, closed]

@@ -10,6 +10,7 @@
 - ``async_block``   the body of a `with` statement under leases; ``acquisition``: what can be entered as one
 - ``sync_client``   the same, blocking; generated from the asynchronous modules, never edited
 - ``calls``         the one place where waiting has a colour; ``async_calls``: the other colour
+- ``lookout``       one thread that watches the ledger for all tasks
 - ``listening``     how a waiter sleeps until it is woken; ``waits``: what it is told when that was in vain
 - ``loss``          how a holder hears that its lease is gone; ``announcer``: who asked to be called
 - ``holders``       who is asking, when the caller does not say

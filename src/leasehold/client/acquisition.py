@@ -2,7 +2,7 @@
 
 from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 
 class _Enterable(Protocol):
@@ -16,8 +16,11 @@ class _Enterable(Protocol):
 _Target = TypeVar("_Target", bound=_Enterable)
 
 
-class AsyncAcquisition(Generic[_Target]):
-    """`lease = await leases.acquire(…)`, or `async with leases.acquire(…) as lease:`."""
+class AsyncAcquisition(Coroutine[Any, Any, _Target]):
+    """`lease = await leases.acquire(…)`, or `async with leases.acquire(…) as lease:`.
+
+    It is a coroutine, so that a task can be made of it: `asyncio.create_task(leases.acquire(…))`.
+    """
 
     def __init__(self, coroutine: Coroutine[Any, Any, _Target]) -> None:
         self._coroutine = coroutine
@@ -25,6 +28,18 @@ class AsyncAcquisition(Generic[_Target]):
 
     def __await__(self) -> Generator[Any, Any, _Target]:
         return self._coroutine.__await__()
+
+    def send(self, value: Any) -> Any:
+        """Go on; for the event loop."""
+        return self._coroutine.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        """Go on with an exception; for the event loop."""
+        return self._coroutine.throw(*error)
+
+    def close(self) -> None:
+        """Give up before it has begun, or where it is."""
+        self._coroutine.close()
 
     async def __aenter__(self) -> _Target:
         self._target = await self._coroutine

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from leasehold.client.lookout import Lookout
 from leasehold.engine.batch import Outcome
 from leasehold.engine.call import Call
 from leasehold.engine.registrar import Registrar
@@ -63,6 +64,7 @@ class AwaitableCalls:
 
     def __init__(self, registrar: Registrar) -> None:
         self._registrar = registrar
+        self._lookout = Lookout(registrar.store)
         self._lock = threading.Lock()
         self._arrived: dict[asyncio.AbstractEventLoop, list[_Arrival]] = {}
         """By event loop: a client may outlive the loop it was first used in."""
@@ -126,3 +128,7 @@ class AwaitableCalls:
     ) -> _Result:
         """Run something that reads the store, without holding up the event loop."""
         return await asyncio.to_thread(function, *arguments, **named)
+
+    async def until_beyond(self, position: int) -> None:
+        """Wait until the ledger goes beyond a position."""
+        await self._lookout.wait(position)

@@ -16,6 +16,8 @@ from leasehold.kernel.commands import Command
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
+_WATCH_POLL_SECONDS = 1.0
+
 
 class BlockingCalls:
     """Waits by blocking the calling thread."""
@@ -44,3 +46,8 @@ class BlockingCalls:
     ) -> _Result:
         """Run something that reads the store."""
         return function(*arguments, **named)
+
+    def until_beyond(self, position: int) -> None:
+        """Wait until the ledger goes beyond a position."""
+        while not self._registrar.store.wait(position, _WATCH_POLL_SECONDS):
+            pass

@@ -18,8 +18,6 @@ from leasehold.kernel.lease import LeaseState
 if TYPE_CHECKING:
     from leasehold.certificates.keys import TrustedKeys
 
-_WATCH_POLL_SECONDS = 1.0
-
 
 class Reading:
     """What can be asked about one tenant's leases."""
@@ -145,7 +143,7 @@ class Reading:
             if not entries:
                 # Nothing of interest up to what was there before we looked: go on behind it.
                 position = max(position, seen)
-                self._calls.read(self._registrar.store.wait, position, _WATCH_POLL_SECONDS)
+                self._calls.until_beyond(position)
 
     def head(self) -> Head:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
