@@ -25,9 +25,13 @@ def test_once_prints_leases_queues_and_events(shell: Shell) -> None:
     assert "\x1b" not in text
 
 
-def test_top_has_no_json(shell: Shell) -> None:
-    shell.run("acquire", "door")
-    assert "history with --json" in shell.run("top", "--json", code=2).err
+def test_with_json_top_is_one_look(shell: Shell) -> None:
+    lease = shell.json("acquire", "door", "--holder", "ann")
+    seen = shell.json("top")
+    assert seen["store"] == shell.url
+    assert [one["lease_id"] for one in seen["leases"]] == [lease["lease_id"]]
+    assert seen["waiting"] == []
+    assert [entry["type"] for entry in seen["events"]] == ["lease.issued"]
 
 
 def test_top_shows_what_happens_and_quits_on_q(shell: Shell) -> None:

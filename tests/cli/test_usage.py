@@ -70,6 +70,7 @@ def test_without_a_command_the_help_is_shown_as_an_error(shell: Shell) -> None:
 
 def test_version_is_that_of_the_package(shell: Shell) -> None:
     assert shell.run("--version").out == f"leasehold {leasehold.__version__}\n"
+    assert shell.json("--version") == {"version": leasehold.__version__}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,13 @@ def test_version_is_that_of_the_package(shell: Shell) -> None:
         (["revoke", "id"], "required: --reason"),
         (["run", "x"], "name the command behind --"),
         (["run", "x", "--"], "name the command behind --"),
-        (["run", "x", "make"], "unexpected argument 'make'"),
+        (["run", "x", "make"], "unexpected argument 'make'; name the command behind --"),
+        (["acquire", "x", "--bogus"], "there is no option '--bogus'; see `leasehold acquire --help`"),
+        (["acquire", "x", "--holder", ""], "holder must not be empty"),
+        (["run", "x", "--holder", "", "--", "true"], "holder must not be empty"),
+        (["acquire", "x", "--store", ""], "url must not be empty"),
+        (["acquire", "x", "--store", "sqlite:"], "'sqlite:' is no address of a store"),
+        (["acquire", "x", "--metadata", "a=1", "a=2"], "--metadata has 'a' twice"),
     ],
 )
 def test_wrong_usage_is_one_line_with_the_next_step(shell: Shell, arguments: list[str], hint: str) -> None:
@@ -104,6 +111,38 @@ def test_wrong_usage_is_one_line_with_the_next_step(shell: Shell, arguments: lis
     assert result.err.startswith("leasehold: ")
     assert result.err.count("\n") == 1
     assert not shell.store.exists()
+
+
+def test_a_store_that_would_be_gone_with_the_command_is_refused(shell: Shell) -> None:
+    result = shell.run("acquire", "door", "--store", "memory:", code=1)
+    assert "memory: is gone when this command ends; name a file with --store" in result.err
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_lead_nowhere(shell: Shell, closed: str) -> None:
+    # No stream was there to write to, and every command failed at its first look at one.
+    for command in ("acquire door", "ls", "run window -- sh -c 'echo said; echo done > told'"):
+        finished = subprocess.run(
+            ["sh", "-c", f'exec "$0" {command} {closed}', EXECUTABLE],
+            env=shell.environment,
+            cwd=shell.folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (finished.returncode, finished.stderr) == (0, "")
+    assert (shell.folder / "told").read_text() == "done\n"
+    assert [lease.resource for lease in shell.leases()] == ["door"]
+
+
+def test_what_goes_wrong_is_not_told_where_answers_go_if_stderr_is_closed(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    command = ["sh", "-c", 'exec "$0" acquire door --holder bob 2>&-', EXECUTABLE]
+    finished = subprocess.run(
+        command, env=shell.environment, cwd=shell.folder, capture_output=True, timeout=60, check=False
+    )
+    assert (finished.returncode, finished.stdout) == (75, b"")
 
 
 def test_wrong_usage_is_json_where_json_was_asked_for(shell: Shell) -> None:

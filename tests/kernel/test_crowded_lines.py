@@ -140,4 +140,4 @@ def test_a_child_whose_parents_time_is_unknown_is_not_transferred() -> None:
 def test_several_resources_do_not_share_one_budget() -> None:
     refusal = Registrar().deny("ann", also=(Wanted(resource="gate"),), budget=TEN)
 
-    assert (refusal.code, refusal.field) == (RefusalCode.INVALID_INPUT, "also")
+    assert (refusal.code, refusal.field) == (RefusalCode.INVALID_INPUT, "resources")

@@ -253,8 +253,8 @@ class TestPaths:
         assert (refusal.code, refusal.field) == (RefusalCode.INVALID_INPUT, "resource")
 
     def test_one_claim_does_not_name_a_directory_and_what_is_in_it(self) -> None:
-        assert Registrar().deny("ann", "/a", also=also("/a/b")).field == "also"
-        assert Registrar().deny("ann", "a", also=also("a")).field == "also"
+        assert Registrar().deny("ann", "/a", also=also("/a/b")).field == "resources"
+        assert Registrar().deny("ann", "a", also=also("a")).field == "resources"
         assert Registrar().grant("ann", "/a", also=also("/ab")).resource == "/a"
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import parse_duration
+from leasehold.cli.naming import lease_named
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError
 
 if TYPE_CHECKING:
     from leasehold.certificates.certificate import Certificate
     from leasehold.certificates.keys import Keys
-    from leasehold.client.sync_client import Client
 
 _STANDARD_INPUT = "-"
 
@@ -88,21 +88,12 @@ def _issue(arguments: Namespace) -> int:
 
     out = Output(arguments)
     with connected(arguments) as client:
-        text = client.certificate(_lease_of(client, arguments.subject))
+        text = client.certificate(lease_named(client, arguments.subject))
     if out.as_json:
         out.json({"certificate": text, **_shape(read_certificate(text))})
     else:
         out.line(text)
     return 0
-
-
-def _lease_of(client: "Client", subject: str) -> str:
-    if client.get(subject) is not None:
-        return subject
-    standing = [status.lease.lease_id for status in client.inspect(subject)]
-    if len(standing) > 1:
-        raise UsageError(f"several share {subject}; name one of their leases: {', '.join(standing)}")
-    return standing[0] if standing else subject
 
 
 def _show(arguments: Namespace) -> int:

@@ -1,13 +1,17 @@
 """transfer, upgrade, downgrade: leases change hands, or the way they are held."""
 
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from leasehold.cli.claims import add_wait_option, tell
-from leasehold.cli.connecting import add_holder_option, connected
-from leasehold.cli.delegating import LEASE_HELP
+from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
+from leasehold.cli.naming import LEASE_HELP, lease_named
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
+
+if TYPE_CHECKING:
+    from leasehold.client.sync_client import Client
 
 
 def add_commands(commands: Commands) -> None:
@@ -15,6 +19,10 @@ def add_commands(commands: Commands) -> None:
     _add_transfer(commands)
     _add_upgrade(commands)
     _add_downgrade(commands)
+
+
+def _lease_id(client: "Client", arguments: Namespace) -> str:
+    return lease_named(client, arguments.lease, holder_of(arguments))
 
 
 def _add_transfer(commands: Commands) -> None:
@@ -27,7 +35,7 @@ The old lease ends and the new one begins in one step, so nobody can come in bet
 another id and a higher token, and its holder has to renew it.
 
 example:
-  leasehold transfer 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --to bob
+  leasehold transfer report-42 --to bob
 
 exit codes: 0 done · 75 the other one cannot have it · 76 the lease is not yours, or over · 1 error ·
             2 wrong usage""",
@@ -43,7 +51,7 @@ exit codes: 0 done · 75 the other one cannot have it · 76 the lease is not you
 def _transfer(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
-        status = client.transfer(arguments.lease, to=arguments.to, ttl=arguments.ttl)
+        status = client.transfer(_lease_id(client, arguments), to=arguments.to, ttl=arguments.ttl)
     tell(out, status, f"handed {status.lease.resource} to {status.lease.holder}")
     return 0
 
@@ -58,7 +66,7 @@ Goes before everybody who waits, but has to wait for the others who share. The l
 higher token. Renew it in time: waiting does not.
 
 example:
-  leasehold upgrade 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --wait 30s
+  leasehold upgrade report-42 --wait 30s
 
 exit codes: 0 done · 75 others still share it · 76 the lease is not yours, or over · 1 error ·
             2 wrong usage""",
@@ -71,7 +79,7 @@ exit codes: 0 done · 75 others still share it · 76 the lease is not yours, or 
 def _upgrade(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
-        status = client.upgrade(arguments.lease, wait=arguments.wait)
+        status = client.upgrade(_lease_id(client, arguments), wait=arguments.wait)
     tell(out, status, f"{status.lease.resource} is held exclusively")
     return 0
 
@@ -85,7 +93,7 @@ def _add_downgrade(commands: Commands) -> None:
 The lease keeps its id and its token.
 
 example:
-  leasehold downgrade 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b
+  leasehold downgrade report-42
 
 exit codes: 0 done · 76 the lease is not yours, or over · 1 error · 2 wrong usage""",
     )
@@ -96,6 +104,6 @@ exit codes: 0 done · 76 the lease is not yours, or over · 1 error · 2 wrong u
 def _downgrade(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
-        status = client.downgrade(arguments.lease)
+        status = client.downgrade(_lease_id(client, arguments))
     tell(out, status, f"{status.lease.resource} can be shared")
     return 0

@@ -9,10 +9,11 @@ import math
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from leasehold.cli.connecting import add_holder_option, connected
-from leasehold.cli.delegating import LEASE_HELP, add_grant_options, budget_of, scope_of
+from leasehold.cli.connecting import add_holder_option, connected, holder_of
+from leasehold.cli.delegating import add_grant_options, budget_of, scope_of
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.entry import message_of, report
+from leasehold.cli.naming import LEASE_HELP, lease_named
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
@@ -88,12 +89,14 @@ def _patience(text: str) -> float:
 
 
 def metadata_of(arguments: Namespace) -> dict[str, Any]:
-    """Return the metadata given as KEY=VALUE; a later value of the same key wins."""
-    pairs = {}
+    """Return the metadata given as KEY=VALUE."""
+    pairs: dict[str, Any] = {}
     for pair in arguments.metadata:
         key, separator, value = pair.partition("=")
         if not key or not separator:
             raise UsageError(f"--metadata takes KEY=VALUE, not {pair!r}; give RESOURCE before --metadata")
+        if key in pairs:
+            raise UsageError(f"--metadata has {key!r} twice; give each key once")
         pairs[key] = value
     return pairs
 
@@ -192,8 +195,9 @@ def _add_renew(commands: Commands) -> None:
         details="""\
 The time counts from now. A lease that has expired is never renewed: acquire the resource again.
 
-example:
-  leasehold renew 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --ttl 10m
+examples:
+  leasehold renew report-42 --ttl 10m
+  leasehold renew 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b
 
 exit codes: 0 all renewed · 76 a lease is lost · 1 error · 2 wrong usage""",
     )
@@ -209,7 +213,9 @@ def _renew(arguments: Namespace) -> int:
 
     out = Output(arguments)
     with connected(arguments) as client:
-        results = client.renew_many(arguments.leases, ttl=arguments.ttl)
+        holder = holder_of(arguments)
+        lease_ids = [lease_named(client, name, holder) for name in arguments.leases]
+        results = client.renew_many(lease_ids, ttl=arguments.ttl)
     failed = [result for result in results if isinstance(result, LeaseholdError)]
     renewed = [result for result in results if not isinstance(result, LeaseholdError)]
     if out.as_json:

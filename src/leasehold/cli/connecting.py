@@ -26,9 +26,9 @@ def connected(arguments: Namespace, *, create: bool = False, holder: str | None 
     from leasehold.client.connect import connect
 
     client = connect(
-        arguments.store,
+        store_path(arguments),
         tenant=arguments.tenant,
-        holder=holder or holder_of(arguments),
+        holder=holder_of(arguments) if holder is None else holder,
         durability=arguments.durability,
         group=arguments.group,
         create=create,
@@ -73,10 +73,15 @@ def add_holder_option(parser: ArgumentParser, purpose: str, *, otherwise: str = 
     parser.add_argument("--holder", metavar="NAME", help=f"{purpose} ({default})")
 
 
-def holder_of(arguments: Namespace) -> str:
-    """Return the name to hold leases under: one that a later command of the same user gives as well."""
+def holder_of(arguments: Namespace, suffix: str = "") -> str:
+    """Return the name to hold leases under: one that a later command of the same user gives as well.
+
+    `suffix` tells apart those who gave no name.
+    """
     given: str | None = getattr(arguments, "holder", None)
-    return given or os.environ.get(HOLDER_VARIABLE) or user_at_host()
+    if given is not None:
+        return given  # Even an empty one, which is refused: the variable that it came from was not set.
+    return os.environ.get(HOLDER_VARIABLE) or f"{user_at_host()}{suffix}"
 
 
 def user_at_host() -> str:

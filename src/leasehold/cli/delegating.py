@@ -7,8 +7,9 @@ import argparse
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from leasehold.cli.connecting import add_holder_option, connected
+from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
+from leasehold.cli.naming import LEASE_HELP, lease_named
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands, UsageError, positive_number
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from leasehold.kernel.budget import Amounts, Budget
     from leasehold.kernel.scope import Scope
 
-LEASE_HELP = "the id of a lease, as acquire and ls print it"
 _PARTS = {"work": "work_ids", "tool": "tools", "namespace": "namespaces"}
 _UNLIMITED = "unlimited"
 _DIMENSIONS = ("episodes", "tool_calls", "tokens", "duration_ms")
@@ -111,7 +111,7 @@ when it ends. It is over the moment any lease above it is. The parent has to be 
 --budget.
 
 examples:
-  leasehold derive 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b crawl/part-1 --scope tool=read --budget tokens=500
+  leasehold derive crawl crawl/part-1 --scope tool=read --budget tokens=500
   leasehold derive 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b crawl/part-2 --for worker-2 --ttl 5m
 
 exit codes: 0 derived · 75 somebody holds the resource · 76 the parent is lost · 1 error · 2 wrong usage""",
@@ -133,7 +133,7 @@ def _derive(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
         held = client.derive(
-            arguments.parent,
+            lease_named(client, arguments.parent, holder_of(arguments)),
             arguments.resource,
             scope=scope,
             budget=budget,
@@ -157,7 +157,7 @@ def _add_spend(commands: Commands) -> None:
 All of it is spent, or nothing is. A repeat with the same --request-id within an hour spends nothing more.
 
 example:
-  leasehold spend 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --tokens 120 --tool-calls 1
+  leasehold spend crawl --tokens 120 --tool-calls 1
 
 exit codes: 0 spent · 76 the lease is lost · 1 not enough is left, or another error · 2 wrong usage""",
     )
@@ -182,9 +182,10 @@ def _spend(arguments: Namespace) -> int:
         raise UsageError("say what to spend, such as --tokens 120")
     out = Output(arguments)
     with connected(arguments) as client:
-        remaining = client.spend(arguments.lease, request_id=arguments.request_id, **amounts)
+        lease_id = lease_named(client, arguments.lease, holder_of(arguments))
+        remaining = client.spend(lease_id, request_id=arguments.request_id, **amounts)
     if out.as_json:
-        out.json({"lease_id": arguments.lease, "remaining": asdict(remaining)})
+        out.json({"lease_id": lease_id, "remaining": asdict(remaining)})
     else:
         out.line(f"{out.colour('spent', 'green')}; left: {spelled(remaining)}")
     return 0

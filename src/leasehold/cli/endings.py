@@ -4,8 +4,8 @@ from argparse import Namespace
 
 from leasehold.cli.claims import report_all
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
-from leasehold.cli.delegating import LEASE_HELP
 from leasehold.cli.entry import message_of
+from leasehold.cli.naming import LEASE_HELP, lease_named
 from leasehold.cli.output import Output, counted
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
@@ -36,9 +36,11 @@ def _add_release(commands: Commands) -> None:
         _release,
         "give leases back",
         details="""\
-Releasing what is over already changes nothing and is no error.
+Releasing what is over already changes nothing and is no error. A resource stands for the lease that the
+holder has on it now: where several programs run under one holder's name, give the id.
 
 examples:
+  leasehold release report-42
   leasehold release 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b
   leasehold release --all --holder alice
 
@@ -82,7 +84,8 @@ def _release_some(arguments: Namespace) -> int:
     over: list[str] = []
     failed: list[LeaseholdError] = []
     with connected(arguments) as client:
-        for lease_id in arguments.leases:
+        holder = holder_of(arguments)
+        for lease_id in [lease_named(client, name, holder) for name in arguments.leases]:
             try:
                 (released if client.release(lease_id, reason=arguments.reason) else over).append(lease_id)
             except LeaseholdError as error:
@@ -109,7 +112,7 @@ For operators. The holder learns of it at its next renewal; the resource can be 
 higher token. The history keeps who revoked it and why.
 
 example:
-  leasehold revoke 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --reason "worker is stuck"
+  leasehold revoke report-42 --reason "worker is stuck"
 
 exit codes: 0 revoked, or over already · 76 no such lease · 1 error · 2 wrong usage""",
     )
@@ -123,16 +126,17 @@ def _revoke(arguments: Namespace) -> int:
 
     out = Output(arguments)
     with connected(arguments, holder=arguments.operator) as client:
-        revoked = client.revoke(arguments.lease, reason=arguments.reason)
-        status = client.get(arguments.lease)
+        lease_id = lease_named(client, arguments.lease)
+        revoked = client.revoke(lease_id, reason=arguments.reason)
+        status = client.get(lease_id)
     if out.as_json:
         shape = {} if status is None else lease_shape(status)
         out.json({**shape, "revoked": revoked})
     elif revoked:
         holder = "" if status is None else f", held by {status.lease.holder}"
-        out.line(f"revoked {arguments.lease}{holder}")
+        out.line(f"revoked {lease_id}{holder}")
     else:
-        out.line(f"{arguments.lease} was over already")
+        out.line(f"{lease_id} was over already")
     return 0
 
 

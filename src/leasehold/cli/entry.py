@@ -14,7 +14,7 @@ from io import TextIOWrapper
 from types import FrameType
 
 from leasehold.cli.parser import UsageError, parse
-from leasehold.errors import AlreadyHeld, LeaseholdError, NotHolder
+from leasehold.errors import AlreadyHeld, LeaseholdError, LeaseNotFound, NotHolder
 
 DEBUG_VARIABLE = "LEASEHOLD_DEBUG"
 
@@ -34,6 +34,7 @@ class SystemTrouble(LeaseholdError):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
             signal.signal(number, _leave)
@@ -51,6 +52,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         _give_up_output()
         return report(error, as_json="--json" in _own(given))
+
+
+def _open_closed_streams() -> None:
+    """Let standard streams lead nowhere that were closed, as by `>&-`.
+
+    Otherwise the next file to be opened would get their number, and whatever a command says would go there.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            os.set_inheritable(number, True)
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
 def _give_up_output() -> None:
@@ -76,7 +92,7 @@ def _run(arguments: Namespace) -> int:
     if arguments.version:
         from leasehold import __version__
 
-        print(f"leasehold {__version__}")
+        print(f'{{"version":"{__version__}"}}' if arguments.json else f"leasehold {__version__}")
         return 0
     code: int = arguments.runner(arguments)
     return code
@@ -126,6 +142,11 @@ def message_of(error: LeaseholdError) -> str:
             return (
                 f"lease {error.lease_id} on {error.resource} belongs to {error.holder}; "
                 f"if that is you, say so with --holder {error.holder}"
+            )
+        case LeaseNotFound() if error.lease_id is not None:
+            return (
+                f"there is no lease {error.lease_id}, and none stands on a resource of that name; "
+                "`leasehold ls` lists what there is"
             )
         case UsageError():
             return " ".join(str(error).split())

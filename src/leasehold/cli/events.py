@@ -3,11 +3,12 @@
 import argparse
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError, positive_number
+from leasehold.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,8 +51,8 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         default=[],
         type=_event_type,
         metavar="TYPE",
-        help="only issued, renewed, released, expired, revoked, rearmed, delegated, reclaimed or spent; "
-        "may be repeated",
+        help="only issued, renewed, released, expired, revoked, rearmed, delegated, reclaimed, spent, "
+        "queued, left, confirmed, upgrade_queued, upgrade_left or mode_changed; may be repeated",
     )
     parser.add_argument(
         "--at",
@@ -64,15 +65,12 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
 
 
 def _event_type(text: str) -> str:
-    """Return the full name of a type of event: `renewed` means `lease.renewed`."""
-    from leasehold.kernel.events import LeaseEvent
+    from leasehold.client.inputs import event_type
 
-    known = {str(kind.__struct_config__.tag) for kind in get_args(LeaseEvent)}
-    name = text.lower() if "." in text else f"lease.{text.lower()}"
-    if name not in known:
-        short = ", ".join(sorted(kind.removeprefix("lease.") for kind in known))
-        raise argparse.ArgumentTypeError(f"{text!r} is none of: {short}")
-    return name
+    try:
+        return event_type("type", text)
+    except InvalidInput as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _position(text: str) -> int:
@@ -224,7 +222,7 @@ exit codes: 130 interrupted · 1 error · 2 wrong usage""",
     parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
 
 
-_WATCH_WIDTHS = (6, 19, 8, 20, 20, 10, 0)
+_WATCH_WIDTHS = (6, 19, 8, 20, 20, 16, 0)
 
 
 def _watch(arguments: Namespace) -> int:

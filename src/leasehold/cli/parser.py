@@ -31,6 +31,8 @@ which store:
 
 `leasehold COMMAND --help` tells more about each command."""
 
+NAME_COMMAND = "name the command behind --: leasehold run RESOURCE -- COMMAND"
+
 _SEE_ALSO = "Global options such as --store, --tenant and --json: see `leasehold --help`."
 
 
@@ -182,10 +184,12 @@ def _refuse_unknown(commands: Commands, name: str | None, unknown: Sequence[str]
     if argument.startswith("-"):
         options = [option for action in parser._actions for option in action.option_strings]
         raise UsageError(_unknown("option", argument, options, parser.prog))
+    if name == "run":
+        raise UsageError(f"unexpected argument {argument!r}; {NAME_COMMAND}")
     parser.error(f"unexpected argument {argument!r}")
 
 
 def _unknown(kind: str, given: str, known: Iterable[str], program: str) -> str:
-    near = get_close_matches(given, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(given, list(known), n=1, cutoff=0.6)
     step = f"did you mean {near[0]!r}? See" if near else "see"
     return f"there is no {kind} {given!r}; {step} `{program} --help`"

@@ -6,12 +6,12 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.output import Output, counted, local_time
-from leasehold.cli.parser import Commands, UsageError
+from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
@@ -31,7 +31,7 @@ def add_commands(commands: Commands) -> None:
         "watch leases, queues and recent events live",
         details="""\
 Shows the leases that stand, who waits for what, and what happened last, and keeps that up to date; q or
-Ctrl-C ends it. With --once, or if the output is no terminal: one look, as plain text.
+Ctrl-C ends it. With --once, or if the output is no terminal: one look, as plain text. With --json: one look.
 
 examples:
   leasehold top
@@ -58,9 +58,10 @@ def _interval(text: str) -> float:
 
 def _top(arguments: Namespace) -> int:
     out = Output(arguments)
-    if out.as_json:
-        raise UsageError("top is for people; use ls, queue and history with --json")
     with connected(arguments) as client:
+        if out.as_json:
+            out.json(_shape(look(client)))
+            return 0
         if arguments.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             width = shutil.get_terminal_size((100, _ONCE_LINES)).columns
             for line in frame(look(client), width, _ONCE_LINES):
@@ -106,6 +107,18 @@ def look(client: "Client") -> Look:
         sorted(waiting, key=lambda one: (one.lease.resource, one.lease.place)),
         events[::-1],
     )
+
+
+def _shape(seen: Look) -> dict[str, Any]:
+    from leasehold.cli.shapes import entry_shape, lease_shape, utc
+
+    return {
+        "store": seen.url,
+        "at": utc(seen.at_ns),
+        "leases": [lease_shape(status) for status in seen.holding],
+        "waiting": [lease_shape(status) for status in seen.waiting],
+        "events": [entry_shape(entry) for entry in seen.events],
+    }
 
 
 _LEASES = ("RESOURCE", "HOLDER", "MODE", "LEFT", "TOKEN")

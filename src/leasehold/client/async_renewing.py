@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.inputs import at_least_zero_ns, lease_id_of, text
+from leasehold.client.inputs import at_least_zero_ns, lease_id_of, several, text
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseholdError, error_of
 from leasehold.kernel.answers import Renewal, Renewed
@@ -41,7 +41,7 @@ class AsyncRenewing(AsyncHolding):
 
         Leases given as objects are renewed for their own holders; those given by id for `holder`.
         """
-        wanted = list(leases)
+        wanted = several("leases", leases)
         ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
         lease_ids = [lease_id_of(lease) for lease in wanted]
         results: dict[int, LeaseStatus | LeaseholdError] = {}

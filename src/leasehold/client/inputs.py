@@ -1,7 +1,7 @@
 """What callers write, checked and brought into the kernel's terms."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
@@ -12,6 +12,7 @@ from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
 from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.commands import Wanted
+from leasehold.kernel.events import LeaseEvent
 from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason, UnknownWord
 from leasehold.kernel.limits import check_text
 from leasehold.kernel.scope import Scope
@@ -40,11 +41,11 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 def at_least_zero_ns(field: str, seconds: float) -> int:
     """Return seconds as nanoseconds; refuse what is no number of seconds."""
     try:
-        if seconds >= 0:
+        if seconds >= 0 and seconds is not True:
             return round(seconds * NANOSECONDS_PER_SECOND)
     except (TypeError, OverflowError):
         pass  # It is no number, or none that is finite.
-    raise InvalidInput(f"{field} must be a number of seconds, not {_shown(seconds)}", field=field)
+    raise InvalidInput(f"{field} must be a number of seconds from 0 on, not {_shown(seconds)}", field=field)
 
 
 def wall_time_ns(field: str, moment: "float | datetime") -> int:
@@ -188,10 +189,21 @@ def entry_query(
         lease_id=_text_or_none("lease_id", lease_id),
         resource=_text_or_none("resource", resource),
         holder=_text_or_none("holder", holder),
-        types=tuple(text("types", one) for one in several("types", types)),
+        types=tuple(event_type("types", one) for one in several("types", types)),
         after=whole_number("after", after, minimum=0),
         limit=whole_number("limit", limit),
     )
+
+
+def event_type(field: str, word: object) -> str:
+    """Return the full name of a type of lease event: `renewed` means `lease.renewed`."""
+    known = {str(kind.__struct_config__.tag) for kind in get_args(LeaseEvent)}
+    found = text(field, word).lower()
+    found = found if "." in found else f"lease.{found}"
+    if found not in known:
+        short = ", ".join(sorted(kind.removeprefix("lease.") for kind in known))
+        raise InvalidInput(f"{field} {_shown(word)} is none of: {short}", field=field)
+    return found
 
 
 def several(field: str, values: Iterable[_Item]) -> list[_Item]:

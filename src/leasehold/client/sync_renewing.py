@@ -7,7 +7,7 @@ takes care of that in the background; whoever wants to do anything else with the
 
 from collections.abc import Iterable
 
-from leasehold.client.inputs import at_least_zero_ns, lease_id_of, text
+from leasehold.client.inputs import at_least_zero_ns, lease_id_of, several, text
 from leasehold.client.sync_holding import Holding
 from leasehold.client.sync_lease import HeldLease
 from leasehold.engine.registrar import LeaseStatus, answer_of
@@ -42,7 +42,7 @@ class Renewing(Holding):
 
         Leases given as objects are renewed for their own holders; those given by id for `holder`.
         """
-        wanted = list(leases)
+        wanted = several("leases", leases)
         ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
         lease_ids = [lease_id_of(lease) for lease in wanted]
         results: dict[int, LeaseStatus | LeaseholdError] = {}

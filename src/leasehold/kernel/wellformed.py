@@ -135,19 +135,20 @@ def _check_also(command: Acquire) -> Refusal | None:
     """Refuse too many resources, and resources that are, or contain, each other."""
     names = [command.resource, *(one.resource for one in command.also)]
     if len(names) > RESOURCES_PER_CLAIM:
-        detail = f"names {len(names)} resources; at most {RESOURCES_PER_CLAIM} fit in one claim"
-        return over_limit("also", RESOURCES_PER_CLAIM, detail)
+        detail = f"are {len(names)}; at most {RESOURCES_PER_CLAIM} fit in one claim"
+        return over_limit("resources", RESOURCES_PER_CLAIM, detail)
     if len(command.lease_ids[-1].encode()) > ID_BYTES:
         return over_limit("lease_id", ID_BYTES, "is too long to number the leases of a claim behind it")
     if command.scope is not None or command.budget is not None:
-        return invalid("also", "cannot share one scope and budget; claim the resources one by one")
+        return invalid("resources", "cannot share one scope and budget; claim the resources one by one")
     for number, name in enumerate(names):
         refusal = _check_resource(name)
         if refusal is not None:
             return refusal
         for other in names[:number]:
             if related(name, other):
-                return invalid("also", f"names {name}, which {other} covers, or is covered by, already")
+                what = f"{name} twice" if name == other else f"{name} beside {other}: one covers the other"
+                return invalid("resources", f"must not name {what}")
     return None
 
 

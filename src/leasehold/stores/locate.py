@@ -18,6 +18,8 @@ ENVIRONMENT = "LEASEHOLD_URL"
 
 def locate(url: str | None = None, start: Path | None = None) -> str:
     """Return the address of the store to use."""
+    if url is not None and not url.strip():
+        raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
     here = (start or Path.cwd()).absolute()
     configured = url or os.environ.get(ENVIRONMENT) or _git_setting(here)
     if configured:
@@ -47,9 +49,9 @@ def sqlite_path(address: str) -> Path | None:
     scheme, separator, rest = address.partition(":")
     if scheme == "memory" and separator and not rest.strip("/"):
         return None
-    if separator and scheme == "sqlite":
+    if separator and scheme == "sqlite" and rest.strip("/"):
         return Path(rest.removeprefix("//").removeprefix("/"))
-    if separator and rest.startswith("//"):
+    if separator and (scheme == "sqlite" or rest.startswith("//")):
         raise InvalidInput(
             f"{address!r} is no address of a store; use sqlite:///path/to/leases.db or memory:", field="url"
         )

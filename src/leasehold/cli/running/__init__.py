@@ -28,7 +28,7 @@ from argparse import Namespace
 from leasehold.cli.claims import add_claim_options
 from leasehold.cli.connecting import add_holder_option
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.parser import Commands, UsageError
+from leasehold.cli.parser import NAME_COMMAND, Commands, UsageError
 
 
 def add_commands(commands: Commands) -> None:
@@ -71,7 +71,7 @@ def _run(arguments: Namespace) -> int:
     from leasehold.cli.running.front import WATCHED, stand_in_front
 
     if not arguments.child:
-        raise UsageError("name the command behind --: leasehold run RESOURCE -- COMMAND")
+        raise UsageError(NAME_COMMAND)
     board = Board()
     # Blocked before the fork: from here on signals wait to be asked for, in both processes and all threads.
     command_mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)

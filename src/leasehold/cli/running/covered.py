@@ -16,7 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.cli.claims import metadata_of
-from leasehold.cli.connecting import HOLDER_VARIABLE, connected, user_at_host
+from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
 from leasehold.cli.running.board import Board
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
@@ -57,7 +57,7 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
     adopt_orphans()
     front_gone = board.watch_front()
     wake_up = _Wakeup()
-    holder = arguments.holder or os.environ.get(HOLDER_VARIABLE) or f"{user_at_host()}/{os.getppid()}"
+    holder = holder_of(arguments, suffix=f"/{os.getppid()}")
     metadata = metadata_of(arguments)
     if interruptible:
         signal.signal(signal.SIGTERM, _interrupt_once)

@@ -148,7 +148,9 @@ def _refuse_target(source: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _exists_already(target: Path) -> InvalidInput:
-    return InvalidInput(f"{target} exists already; name another file, or overwrite it", field="target")
+    return InvalidInput(
+        f"{target} exists already; name another file, or replace it with --overwrite", field="target"
+    )
 
 
 @contextmanager

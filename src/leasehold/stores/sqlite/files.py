@@ -40,7 +40,9 @@ def prepare(path: Path, *, group: bool, create: bool) -> None:
     except OSError as error:
         raise system_error(error, str(path)) from error
     if status is None or (status.st_size == 0 and not create):
-        raise StoreUnusable(f"there is no store at {path}; check the address", path=str(path))
+        raise StoreUnusable(
+            f"there is no store at {path}; `leasehold acquire` makes one, or name another", path=str(path)
+        )
     if stat.S_ISDIR(status.st_mode):
         raise StoreUnusable(
             f"{path} is a folder; name a file in it, such as {path / 'leases.db'}", path=str(path)
