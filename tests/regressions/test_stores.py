@@ -5,6 +5,8 @@ that the simulator finds is kept here too, as the shortest sequence that shows i
 seed means another world as soon as the simulator learns something new.
 """
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,18 @@ def claim(lease_id: str, resource: str) -> Acquire:
 
 def acquire(store: Store, lease_id: str, resource: str) -> Outcome:
     return run_batch(store, [claim(lease_id, resource)], Rules())[0]
+
+
+def test_a_store_that_cannot_even_be_looked_at_on_a_full_disk_says_so(tmp_path: Path) -> None:
+    """It was told as a failed disk, with the advice to ask again under the same request id."""
+    path = tmp_path / "leases.db"
+    SqliteStore(path).close()
+    look = "import leasehold, sys; leasehold.connect(sys.argv[1])"
+    # To look, SQLite has to make a file of 32 KiB beside the store. With this limit no file can be so long.
+    found = subprocess.run(
+        ["sh", "-c", 'ulimit -f 16; exec "$0" -c "$1" "$2"', sys.executable, look, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert f"leasehold.errors.StoreFull: no space left for {path}; free some" in found.stderr

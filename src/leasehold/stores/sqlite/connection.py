@@ -10,7 +10,7 @@ from urllib.parse import quote
 import apsw
 
 from leasehold.errors import StoreUnusable
-from leasehold.stores.sqlite.failures import translated
+from leasehold.stores.sqlite.failures import store_error, translated
 
 APPLICATION_ID = 0x4C454153
 """The four letters that mark a SQLite file as ours."""
@@ -54,6 +54,10 @@ def open_connection(path: Path, *, durability: str, vfs: str | None = None) -> a
             connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
             # Else SQLite looks at the values bound to a statement that sorts, and plans it anew each time.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        except apsw.Error as error:
+            problem = store_error(error, str(path), connection.system_errno)
+            connection.close()
+            raise problem from error
         except BaseException:
             connection.close()
             raise

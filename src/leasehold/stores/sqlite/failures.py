@@ -22,6 +22,9 @@ from leasehold.errors import (
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the operating system says when a file may not grow. SQLite calls only the first of them full."""
 
+_GROWING = (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE)
+"""What SQLite says if it was the database, its log, or the file beside them by which readers find their way."""
+
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
@@ -47,9 +50,11 @@ def _full(path: str) -> StoreFull:
     return StoreFull(f"no space left for {path}; free some, or raise the quota, and try again", path=path)
 
 
-def store_error(error: apsw.Error, path: str, system_errno: int = 0) -> StoreError:
+def store_error(
+    error: apsw.Error, path: str, system_errno: int = 0, *, committing: bool = False
+) -> StoreError:
     """Return our error for one of SQLite's; `system_errno` is what the system said to SQLite's last call."""
-    if system_errno in _NO_SPACE and getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_WRITE:
+    if system_errno in _NO_SPACE and getattr(error, "extendedresult", 0) in _GROWING:
         error = apsw.FullError(str(error))
     match error:
         case apsw.BusyError() | apsw.LockedError():
@@ -74,9 +79,11 @@ def store_error(error: apsw.Error, path: str, system_errno: int = 0) -> StoreErr
             return StoreUnusable(
                 f"{path} is damaged ({error}); restore a backup with `leasehold restore`", path=path
             )
-        case _:
+        case _ if committing:
             return StoreFailed(
-                f"reading or writing {path} failed ({error}); whether the change was made is unknown: "
+                f"writing {path} failed ({error}); whether the change was made is unknown: "
                 "try again with the same request id",
                 path=path,
             )
+        case _:
+            return StoreFailed(f"reading or writing {path} failed ({error}); check the disk", path=path)

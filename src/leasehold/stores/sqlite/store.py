@@ -142,7 +142,7 @@ class SqliteStore:
                 if strengthen:
                     connection.pragma("synchronous", DURABILITIES[self.durability])
         except apsw.Error as error:
-            raise store_error(error, str(self.path), connection.system_errno) from error
+            raise store_error(error, str(self.path), connection.system_errno, committing=True) from error
 
     def _open_queue(self) -> WriteQueue:
         self._queue = WriteQueue(self.path)
@@ -178,7 +178,7 @@ class SqliteStore:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
         except apsw.Error as error:
-            raise store_error(error, str(self.path)) from error
+            raise store_error(error, str(self.path), connection.system_errno) from error
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds.
