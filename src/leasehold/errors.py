@@ -9,7 +9,8 @@ facts a caller needs for the next step as attributes. The message says what happ
   same; then ask again with the same `request_id`, and you get the answer of the first time.
 """
 
-from typing import ClassVar, Self
+from collections.abc import Iterator
+from typing import ClassVar, Final, Self
 
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
@@ -51,6 +52,15 @@ class LeaseholdError(Exception):
     path: str | None = None
     process_id: int | None = None
 
+    def __init_subclass__(
+        cls, *, code: str | None = None, http_status: int | None = None, exit_code: int | None = None
+    ) -> None:
+        """Define an error: by the code that is its own for ever, and what differs from the one above it."""
+        super().__init_subclass__()
+        cls.code = cls.code if code is None else code
+        cls.http_status = cls.http_status if http_status is None else http_status
+        cls.exit_code = cls.exit_code if exit_code is None else exit_code
+
     def __init__(self, message: str, **facts: object) -> None:
         super().__init__(message)
         self.facts = {name: fact for name, fact in facts.items() if fact is not None}
@@ -65,259 +75,166 @@ class LeaseholdError(Exception):
         return copy
 
 
-class Refused(LeaseholdError):
+class Refused(LeaseholdError, code="REFUSED", http_status=409):
     """The registrar said no, and changed nothing."""
 
-    code = "REFUSED"
-    http_status = 409
 
-
-class NotAcquired(Refused):
+class NotAcquired(Refused, code="NOT_ACQUIRED", exit_code=EXIT_NOT_ACQUIRED):
     """The claim was not granted."""
 
-    code = "NOT_ACQUIRED"
-    exit_code = EXIT_NOT_ACQUIRED
 
-
-class Held(NotAcquired):
+class Held(NotAcquired, code="HELD"):
     """Somebody else holds the resource."""
 
-    code = "HELD"
 
-
-class WaitTimeout(Held):
+class WaitTimeout(Held, code="WAIT_TIMEOUT"):
     """Somebody else still holds the resource, after all the time that the caller wanted to wait."""
 
-    code = "WAIT_TIMEOUT"
 
-
-class AlreadyHeld(NotAcquired):
+class AlreadyHeld(NotAcquired, code="ALREADY_HELD"):
     """The caller holds the resource already, and did not ask to adopt it."""
 
-    code = "ALREADY_HELD"
 
-
-class AlreadyWaiting(NotAcquired):
+class AlreadyWaiting(NotAcquired, code="ALREADY_WAITING"):
     """The caller waits for the resource already, under the same holder's name."""
 
-    code = "ALREADY_WAITING"
 
-
-class Deadlock(NotAcquired):
+class Deadlock(NotAcquired, code="DEADLOCK"):
     """Waiting would have led back to the caller, and so would never have ended."""
 
-    code = "DEADLOCK"
 
-
-class LeasePending(Refused):
+class LeasePending(Refused, code="LEASE_PENDING"):
     """The lease waits to be granted, or to be confirmed."""
 
-    code = "LEASE_PENDING"
 
-
-class LeaseExists(NotAcquired):
+class LeaseExists(NotAcquired, code="LEASE_EXISTS"):
     """A lease with the proposed id exists already."""
 
-    code = "LEASE_EXISTS"
 
-
-class LimitExceeded(Refused):
+class LimitExceeded(Refused, code="LIMIT_EXCEEDED", http_status=429):
     """A value or a count is past its limit."""
 
-    code = "LIMIT_EXCEEDED"
-    http_status = 429
 
-
-class InvalidInput(Refused, ValueError):
+class InvalidInput(Refused, ValueError, code="INVALID_INPUT", http_status=422, exit_code=EXIT_USAGE):
     """A value can never be right."""
 
-    code = "INVALID_INPUT"
-    http_status = 422
-    exit_code = EXIT_USAGE
 
-
-class RenewalsExhausted(Refused):
+class RenewalsExhausted(Refused, code="RENEWALS_EXHAUSTED"):
     """The lease has been renewed as often as it may be. It stands until it expires."""
 
-    code = "RENEWALS_EXHAUSTED"
 
-
-class RenewalDoesNotExtend(Refused):
+class RenewalDoesNotExtend(Refused, code="RENEWAL_DOES_NOT_EXTEND"):
     """The renewal would have shortened the lease, which stands as it was."""
 
-    code = "RENEWAL_DOES_NOT_EXTEND"
 
-
-class UnknownTime(Refused):
+class UnknownTime(Refused, code="UNKNOWN_TIME"):
     """Nobody can tell whether the lease has expired, so it may be neither used nor taken over."""
 
-    code = "UNKNOWN_TIME"
 
-
-class NothingGranted(Refused):
+class NothingGranted(Refused, code="NOTHING_GRANTED"):
     """The lease was acquired with neither scope nor budget, so there is nothing to spend or hand on."""
 
-    code = "NOTHING_GRANTED"
 
-
-class ScopeDenied(Refused):
+class ScopeDenied(Refused, code="SCOPE_DENIED", http_status=403):
     """The lease does not allow this."""
 
-    code = "SCOPE_DENIED"
-    http_status = 403
 
-
-class ScopeExceeded(Refused):
+class ScopeExceeded(Refused, code="SCOPE_EXCEEDED"):
     """The child would be allowed more than its parent is."""
 
-    code = "SCOPE_EXCEEDED"
 
-
-class BudgetExceeded(Refused):
+class BudgetExceeded(Refused, code="BUDGET_EXCEEDED"):
     """The lease's budget has less left than was asked for."""
 
-    code = "BUDGET_EXCEEDED"
 
-
-class BudgetExhausted(BudgetExceeded):
+class BudgetExhausted(BudgetExceeded, code="BUDGET_EXHAUSTED"):
     """Some part of the lease's budget is used up."""
 
-    code = "BUDGET_EXHAUSTED"
 
-
-class OutlivesParent(Refused):
+class OutlivesParent(Refused, code="OUTLIVES_PARENT"):
     """The child would last longer than its parent."""
 
-    code = "OUTLIVES_PARENT"
 
-
-class LeaseLost(LeaseholdError):
+class LeaseLost(LeaseholdError, code="LEASE_LOST", http_status=410, exit_code=EXIT_LOST):
     """The lease is not the caller's any more. Whatever it protects must not be touched."""
 
-    code = "LEASE_LOST"
-    http_status = 410
-    exit_code = EXIT_LOST
 
-
-class LeaseExpired(LeaseLost):
+class LeaseExpired(LeaseLost, code="LEASE_EXPIRED"):
     """The lease's time is over."""
 
-    code = "LEASE_EXPIRED"
 
-
-class LeaseTerminal(LeaseLost):
+class LeaseTerminal(LeaseLost, code="LEASE_TERMINAL"):
     """The lease was released or revoked, or has expired."""
 
-    code = "LEASE_TERMINAL"
 
-
-class NotHolder(LeaseLost):
+class NotHolder(LeaseLost, code="NOT_HOLDER", http_status=403):
     """Somebody else holds this lease."""
 
-    code = "NOT_HOLDER"
-    http_status = 403
 
-
-class LeaseNotFound(LeaseLost):
+class LeaseNotFound(LeaseLost, code="LEASE_NOT_FOUND", http_status=404):
     """There is no such lease."""
 
-    code = "LEASE_NOT_FOUND"
-    http_status = 404
 
-
-class WrongProcess(LeaseLost):
+class WrongProcess(LeaseLost, code="WRONG_PROCESS"):
     """The lease belongs to the process this one was forked from."""
 
-    code = "WRONG_PROCESS"
 
-
-class ClientClosed(LeaseholdError):
+class ClientClosed(LeaseholdError, code="CLIENT_CLOSED"):
     """The client was closed before the call."""
 
-    code = "CLIENT_CLOSED"
 
-
-class StoreError(LeaseholdError):
+class StoreError(LeaseholdError, code="STORE_ERROR", http_status=503):
     """The store could not do what was asked."""
 
-    code = "STORE_ERROR"
-    http_status = 503
     outcome_unknown: ClassVar[bool] = False
     """Whether the change may have happened all the same. Ask again with the same request id to find out."""
 
 
-class StoreBusy(StoreError):
+class StoreBusy(StoreError, code="STORE_BUSY"):
     """Another process kept the store's write lock for too long. Nothing was changed."""
 
-    code = "STORE_BUSY"
 
-
-class StoreFull(StoreError):
+class StoreFull(StoreError, code="STORE_FULL", http_status=507):
     """There is no space left for the store. Nothing was changed."""
 
-    code = "STORE_FULL"
-    http_status = 507
 
-
-class StoreFailed(StoreError):
+class StoreFailed(StoreError, code="STORE_FAILED"):
     """Reading or writing the store failed."""
 
-    code = "STORE_FAILED"
     outcome_unknown = True
 
 
-class StoreRejected(StoreError):
+class StoreRejected(StoreError, code="STORE_REJECTED"):
     """The store's own constraints forbid the change. Nothing was changed."""
 
-    code = "STORE_REJECTED"
 
-
-class StoreUnusable(StoreError):
+class StoreUnusable(StoreError, code="STORE_UNUSABLE"):
     """This store cannot be used by this program; the message says why and what to do."""
 
-    code = "STORE_UNUSABLE"
 
-
-class LedgerBroken(StoreError):
+class LedgerBroken(StoreError, code="LEDGER_BROKEN"):
     """The ledger is not what it was when it was written, so nothing can be built on it."""
 
-    code = "LEDGER_BROKEN"
     position: int | None = None
     """The first entry that is not right."""
 
 
-class HistoryPruned(LeaseholdError):
+class HistoryPruned(LeaseholdError, code="HISTORY_PRUNED", http_status=410):
     """Entries that were asked for are gone, so they cannot be followed without a gap."""
 
-    code = "HISTORY_PRUNED"
-    http_status = 410
     position: int | None = None
     """The last entry that is gone: go on behind it, if the gap does not matter."""
 
 
-_BY_CODE: dict[RefusalCode, type[LeaseholdError]] = {
-    RefusalCode.HELD: Held,
-    RefusalCode.ALREADY_HELD: AlreadyHeld,
-    RefusalCode.ALREADY_WAITING: AlreadyWaiting,
-    RefusalCode.DEADLOCK: Deadlock,
-    RefusalCode.LEASE_PENDING: LeasePending,
-    RefusalCode.LEASE_EXISTS: LeaseExists,
-    RefusalCode.LEASE_NOT_FOUND: LeaseNotFound,
-    RefusalCode.LEASE_TERMINAL: LeaseTerminal,
-    RefusalCode.LEASE_EXPIRED: LeaseExpired,
-    RefusalCode.NOT_HOLDER: NotHolder,
-    RefusalCode.RENEWALS_EXHAUSTED: RenewalsExhausted,
-    RefusalCode.RENEWAL_DOES_NOT_EXTEND: RenewalDoesNotExtend,
-    RefusalCode.UNKNOWN_TIME: UnknownTime,
-    RefusalCode.INVALID_INPUT: InvalidInput,
-    RefusalCode.LIMIT_EXCEEDED: LimitExceeded,
-    RefusalCode.NOTHING_GRANTED: NothingGranted,
-    RefusalCode.SCOPE_DENIED: ScopeDenied,
-    RefusalCode.SCOPE_EXCEEDED: ScopeExceeded,
-    RefusalCode.BUDGET_EXCEEDED: BudgetExceeded,
-    RefusalCode.BUDGET_EXHAUSTED: BudgetExhausted,
-    RefusalCode.OUTLIVES_PARENT: OutlivesParent,
-}
+def _below(kind: type[LeaseholdError]) -> Iterator[type[LeaseholdError]]:
+    """Yield an error and all those that are kinds of it."""
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _below(below)
+
+
+_BY_CODE: Final[dict[str, type[LeaseholdError]]] = {kind.code: kind for kind in _below(LeaseholdError)}
+"""Every error of this module; a refusal has the code of the exception that it becomes."""
 
 
 def error_of(refusal: Refusal) -> LeaseholdError:

@@ -6,85 +6,53 @@ Each has a stable code. Whoever is refused must not touch the resource; what the
 from leasehold.errors import EXIT_LOST, LeaseholdError
 
 
-class NotProven(LeaseholdError):
+class NotProven(LeaseholdError, code="NOT_PROVEN", http_status=401, exit_code=EXIT_LOST):
     """A claim to hold a lease was not proven."""
 
-    code = "NOT_PROVEN"
-    http_status = 401
-    exit_code = EXIT_LOST
 
-
-class CertificateMissing(NotProven):
+class CertificateMissing(NotProven, code="CERTIFICATE_MISSING"):
     """No certificate came with the request."""
 
-    code = "CERTIFICATE_MISSING"
 
-
-class CertificateMalformed(NotProven):
+class CertificateMalformed(NotProven, code="CERTIFICATE_MALFORMED"):
     """The text is not a certificate."""
 
-    code = "CERTIFICATE_MALFORMED"
 
-
-class CertificateAlgorithm(NotProven):
+class CertificateAlgorithm(NotProven, code="CERTIFICATE_ALGORITHM"):
     """The certificate names another algorithm than EdDSA, the only one there is."""
 
-    code = "CERTIFICATE_ALGORITHM"
 
-
-class CertificateKeyUnknown(NotProven):
+class CertificateKeyUnknown(NotProven, code="CERTIFICATE_KEY_UNKNOWN"):
     """The certificate names a key that is not among the trusted ones."""
 
-    code = "CERTIFICATE_KEY_UNKNOWN"
 
-
-class CertificateKeyRetired(NotProven):
+class CertificateKeyRetired(NotProven, code="CERTIFICATE_KEY_RETIRED"):
     """The certificate was signed with a key that has been retired."""
 
-    code = "CERTIFICATE_KEY_RETIRED"
 
-
-class CertificateForged(NotProven):
+class CertificateForged(NotProven, code="CERTIFICATE_FORGED"):
     """The signature does not belong to the certificate's text."""
 
-    code = "CERTIFICATE_FORGED"
 
-
-class CertificateExpired(NotProven):
+class CertificateExpired(NotProven, code="CERTIFICATE_EXPIRED"):
     """The lease's time was over at the moment of the check."""
 
-    code = "CERTIFICATE_EXPIRED"
 
-
-class CertificateNotYetValid(NotProven):
+class CertificateNotYetValid(NotProven, code="CERTIFICATE_NOT_YET_VALID"):
     """The certificate was made in what is the future for whoever checks it."""
 
-    code = "CERTIFICATE_NOT_YET_VALID"
 
-
-class CertificateIssuer(NotProven):
+class CertificateIssuer(NotProven, code="CERTIFICATE_ISSUER", http_status=403):
     """The certificate is another registrar's."""
 
-    code = "CERTIFICATE_ISSUER"
-    http_status = 403
 
-
-class CertificateTenant(NotProven):
+class CertificateTenant(NotProven, code="CERTIFICATE_TENANT", http_status=403):
     """The certificate is for another tenant."""
 
-    code = "CERTIFICATE_TENANT"
-    http_status = 403
 
-
-class CertificateResource(NotProven):
+class CertificateResource(NotProven, code="CERTIFICATE_RESOURCE", http_status=403):
     """The certificate is for another resource."""
 
-    code = "CERTIFICATE_RESOURCE"
-    http_status = 403
 
-
-class StaleToken(NotProven):
+class StaleToken(NotProven, code="STALE_TOKEN", http_status=409):
     """Somebody with a higher token has been here since."""
-
-    code = "STALE_TOKEN"
-    http_status = 409

@@ -19,16 +19,12 @@ from leasehold.errors import AlreadyHeld, LeaseholdError, LeaseNotFound, NotHold
 DEBUG_VARIABLE = "LEASEHOLD_DEBUG"
 
 
-class Defect(LeaseholdError):
+class Defect(LeaseholdError, code="DEFECT"):
     """Something happened that nobody thought of."""
 
-    code = "DEFECT"
 
-
-class SystemTrouble(LeaseholdError):
+class SystemTrouble(LeaseholdError, code="SYSTEM_ERROR"):
     """The operating system said no."""
-
-    code = "SYSTEM_ERROR"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -36,11 +36,8 @@ NAME_COMMAND = "name the command behind --: leasehold run RESOURCE -- COMMAND"
 _SEE_ALSO = "Global options such as --store, --tenant and --json: see `leasehold --help`."
 
 
-class UsageError(LeaseholdError):
+class UsageError(LeaseholdError, code="USAGE", exit_code=EXIT_USAGE):
     """The command line cannot be understood."""
-
-    code = "USAGE"
-    exit_code = EXIT_USAGE
 
 
 class _Parser(argparse.ArgumentParser):

@@ -31,24 +31,16 @@ _ENDING_SECONDS = 10.0
 """How much longer than the grace time the ending of a command may take before the front steps in."""
 
 
-class CommandNotStarted(LeaseholdError):
+class CommandNotStarted(LeaseholdError, code="COMMAND_NOT_STARTED", exit_code=EXIT_CANNOT_EXECUTE):
     """The command could not be started."""
 
-    code = "COMMAND_NOT_STARTED"
-    exit_code = EXIT_CANNOT_EXECUTE
 
-
-class CommandNotFound(CommandNotStarted):
+class CommandNotFound(CommandNotStarted, code="COMMAND_NOT_FOUND", exit_code=EXIT_NOT_FOUND):
     """There is no such command."""
 
-    code = "COMMAND_NOT_FOUND"
-    exit_code = EXIT_NOT_FOUND
 
-
-class FrontGone(LeaseholdError):
+class FrontGone(LeaseholdError, code="FRONT_GONE"):
     """The process that the user had started was killed."""
-
-    code = "FRONT_GONE"
 
 
 def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> int:

@@ -23,7 +23,7 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the operating system says when a file may not grow. SQLite calls only the first of them full."""
 
 _GROWING = (apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_IOERR_SHMSIZE)
-"""What SQLite says if it was the database, its log, or the file beside them by which readers find their way."""
+"""What SQLite says if it was the database or its log, or the file by which readers find their way in that."""
 
 
 @contextmanager
