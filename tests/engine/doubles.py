@@ -1,6 +1,7 @@
 """A store that can be looked over, and a committer that says when a call has come."""
 
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -21,6 +22,8 @@ from leasehold.kernel.tick import NANOSECONDS_PER_SECOND as SECOND
 
 SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""
+
+_PYTHON = re.compile(r"\w\(\w+=|<\w+\.|\bNone\b|\bb['\"]|\[\(|Error\(")
 
 Kind = TypeVar("Kind")
 _numbers = itertools.count(1)
@@ -51,6 +54,11 @@ def expect(kind: type[Kind], outcome: object) -> Kind:
 
 def granted(outcome: object) -> Lease:
     return expect(Granted, outcome).lease
+
+
+def is_told_plainly(problems: list[str]) -> bool:
+    """Say whether nobody has to know Python to read what an audit found."""
+    return not any(_PYTHON.search(problem) for problem in problems)
 
 
 class WatchedStore:

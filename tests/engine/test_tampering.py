@@ -20,7 +20,7 @@ from leasehold.kernel.events import KeyEnrolled, decode_event, encode_event
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.testing.clock import FakeClock
-from tests.engine.doubles import claim, granted, release
+from tests.engine.doubles import claim, granted, is_told_plainly, release
 
 
 class Shell:
@@ -42,7 +42,9 @@ class Shell:
             before = self.connection.total_changes()
             change(self.connection)
             assert self.connection.total_changes() > before, "the tampering itself did nothing"
-            return audit(self, **known)  # type: ignore[arg-type]
+            found = audit(self, **known)  # type: ignore[arg-type]
+            assert is_told_plainly(found.problems), found.problems
+            return found
         finally:
             self.connection.execute("ROLLBACK")
 

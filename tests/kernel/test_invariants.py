@@ -99,11 +99,11 @@ def test_a_sound_state_breaks_nothing(state: State) -> None:
             [a_lease(token=TOKEN + 10), other(resource="window")],
             f"token {TOKEN + 10} was granted, but the next would be {TOKEN + 9}",
         ),
-        ([ended(LeaseState.REVOKED, terminated_at_ns=None)], "lease lease-1 is revoked, with end time None"),
+        ([ended(LeaseState.REVOKED, terminated_at_ns=None)], "lease lease-1 is revoked, without end time"),
         ([a_lease(terminated_at_ns=9)], "lease lease-1 is active, with end time 9"),
         (
             [ended(LeaseState.RELEASED, release_reason=None)],
-            "lease lease-1 is released, with release reason None",
+            "lease lease-1 is released, without release reason",
         ),
         (
             [a_lease(release_reason=ReleaseReason.ABORTED)],
@@ -111,10 +111,10 @@ def test_a_sound_state_breaks_nothing(state: State) -> None:
         ),
         (
             [ended(LeaseState.REVOKED, end_reason=None)],
-            "lease lease-1 is revoked, with revocation reason None",
+            "lease lease-1 is revoked, without revocation reason",
         ),
         ([a_lease(end_reason="why")], "lease lease-1 is active, with revocation reason why"),
-        ([ended(LeaseState.RELEASED, ended_by=None)], "lease lease-1 is released, ended by None"),
+        ([ended(LeaseState.RELEASED, ended_by=None)], "lease lease-1 is released, ended by nobody"),
         ([a_lease(ended_by="olga")], "lease lease-1 is active, ended by olga"),
         ([a_lease(issued_tick=Tick(value=100))], "lease lease-1 expires no later than it was issued"),
         ([a_lease(issued_tick=Tick(value=1, era=9))], "lease lease-1 expires no later than it was issued"),
@@ -126,8 +126,8 @@ def test_a_sound_state_breaks_nothing(state: State) -> None:
             [a_lease(renewal_count=1, max_renewals=0, last_renewed_at_ns=1)],
             "lease lease-1 was renewed 1 times of 0",
         ),
-        ([a_lease(renewal_count=1)], "lease lease-1 was renewed 1 times, last None"),
-        ([a_lease(last_renewed_at_ns=1)], "lease lease-1 was renewed 0 times, last 1"),
+        ([a_lease(renewal_count=1)], "lease lease-1 was renewed 1 times, last at no time"),
+        ([a_lease(last_renewed_at_ns=1)], "lease lease-1 was renewed 0 times, last at 1"),
         (
             [ended(LeaseState.EXPIRED, terminated_at_ns=9)],
             "lease lease-1 expired at another time than its own",
@@ -221,16 +221,19 @@ def test_a_sound_line_breaks_nothing(state: State) -> None:
     [
         (
             [a_lease(delegation=replace(GIVEN, delegated=Amounts(), spent=Amounts(tokens=11)))],
-            "lease lease-1 has tokens below 0: spent 11, set aside 0, remaining -1",
+            "lease lease-1 has tokens below 0: 11 spent, 0 set aside, -1 remaining",
         ),
         (
             [a_lease(delegation=replace(GIVEN, delegated=Amounts(), spent=Amounts(episodes=-1)))],
-            "lease lease-1 has episodes below 0: spent -1, set aside 0, remaining None",
+            "lease lease-1 has episodes below 0: -1 spent, 0 set aside, no limit",
         ),
         (
             [parent(delegation=replace(GIVEN, delegated=Amounts(tokens=5))), child()],
-            f"lease lease-1 has set aside {Amounts(tokens=5)}, "
-            f"and those below it were granted {Amounts(tokens=4)}",
+            "lease lease-1 has set aside 5 tokens; those below it were granted 4 tokens",
+        ),
+        (
+            [parent(delegation=replace(GIVEN, delegated=Amounts(tokens=5, tool_calls=2000)))],
+            "lease lease-1 has set aside 2,000 tool_calls, 5 tokens; those below it were granted nothing",
         ),
         (
             [child(replace(TAKEN, ancestors=tuple(f"above-{number}" for number in range(17))))],

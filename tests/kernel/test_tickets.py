@@ -146,7 +146,7 @@ PATH = {"resource": "/a"}
         ),
         (
             [a_lease(mode=Mode.SHARED, ticket=UPGRADE), other(mode=Mode.SHARED, ticket=UPGRADE)],
-            "these wait for each other, for ever: [('default', 'ann'), ('default', 'bob')]",
+            "these wait for each other, for ever: default/ann, default/bob",
         ),
         ([a_lease(ticket=UPGRADE), other(resource="w")], "is exclusive, and waits to be exclusive"),
         (

@@ -15,7 +15,7 @@ from leasehold.cli.parser import Commands, UsageError, positive_number
 
 if TYPE_CHECKING:
     from leasehold.engine.registrar import LeaseStatus
-    from leasehold.kernel.budget import Amounts, Budget
+    from leasehold.kernel.budget import Budget
     from leasehold.kernel.scope import Scope
 
 _PARTS = {"work": "work_ids", "tool": "tools", "namespace": "namespaces"}
@@ -83,12 +83,6 @@ def spelled(budget: "Budget") -> str:
     """Spell a budget for people; what has no limit is left out."""
     parts = [(part, getattr(budget, part)) for part in _DIMENSIONS]
     return ", ".join(f"{number:,} {part}" for part, number in parts if number is not None) or "no limit"
-
-
-def spelled_amounts(amounts: "Amounts") -> str:
-    """Spell amounts for people; what there is nothing of is left out."""
-    parts = [(part, getattr(amounts, part)) for part in _DIMENSIONS]
-    return ", ".join(f"{number:,} {part}" for part, number in parts if number) or "nothing"
 
 
 def spelled_scope(scope: "Scope") -> str:

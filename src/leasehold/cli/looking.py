@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
-from leasehold.cli.delegating import spelled, spelled_amounts, spelled_scope, tree_shape
+from leasehold.cli.delegating import spelled, spelled_scope, tree_shape
 from leasehold.cli.durations import format_duration
 from leasehold.cli.events import print_entries
 from leasehold.cli.output import Cell, Output, local_time
@@ -184,8 +184,8 @@ def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", dep
         lease.holder,
         (state, _STATE_COLOURS.get(state, "dim")),
         f"in {format_duration(status.expires_in)}" if status.is_live else "-",
-        "-" if account is None else spelled_amounts(account.spent),
-        "-" if account is None else spelled_amounts(account.delegated),
+        "-" if account is None else str(account.spent),
+        "-" if account is None else str(account.delegated),
         "-" if account is None else spelled(account.remaining),
     ]
     return [row, *(line for child in below[lease.lease_id] for line in _tree_rows(below, child, depth + 1))]
@@ -242,8 +242,8 @@ def _delegation_facts(account: "Delegation | None") -> list[tuple[str, str | Non
         ("parent", account.parent),
         ("scope", spelled_scope(account.scope)),
         ("budget", spelled(account.budget)),
-        ("spent", spelled_amounts(account.spent)),
-        ("set aside", spelled_amounts(account.delegated)),
+        ("spent", str(account.spent)),
+        ("set aside", str(account.delegated)),
         ("left", spelled(account.remaining)),
     ]
 

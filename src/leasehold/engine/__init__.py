@@ -14,7 +14,7 @@
 - ``bells``      waking those who wait           - ``waiters``    who waits, since when, and for how long
 - ``signing``    keys, and what they sign        - ``sealing``    which of them seals the next commit
 - ``keyholding`` rotating, retiring and vouching for keys
-- ``audit``      is the history whole, and do the tables say what it says?
+- ``audit``      is the history whole, and do the tables say what it says? ``differences``: where they do not
 - ``walking``    a walk along the ledger that believes nothing; ``beginning``: where it begins
 - ``pruning``    removing old history, such that what is left can still be proved
 """

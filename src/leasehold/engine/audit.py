@@ -5,11 +5,11 @@ state they describe, and compares that with the tables, record by record. It rea
 while others write. `rebuild` makes the tables anew from a ledger that has nothing wrong with it.
 """
 
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Collection
 
 import msgspec
 
+from leasehold.engine.differences import differences
 from leasehold.engine.port import Head, Readable, Snapshot, Store
 from leasehold.engine.signing import key_id_of
 from leasehold.engine.walking import Progress, Walk
@@ -120,24 +120,8 @@ def _differences(walk: Walk, snapshot: Snapshot) -> list[str]:
     try:
         tables = snapshot.state()
     except (LookupError, ValueError, msgspec.MsgspecError) as error:
-        return [f"a row of the tables cannot be read: {error!r}"]
+        return [f"a row of the tables cannot be read: {error}"]
     found: list[str] = []
     if walk.head != snapshot.head:
         found.append(f"the ledger ends at entry {walk.head.position}, and should at {snapshot.head.position}")
-    for name in State.__struct_fields__:
-        found.extend(_compare(name, getattr(tables, name), getattr(walk.state, name)))
-    return found
-
-
-def _compare(name: str, tables: Any, ledger: Any) -> Iterator[str]:
-    """Compare one kind of record, whatever it is."""
-    if tables == ledger:
-        return
-    if not isinstance(ledger, dict):
-        yield f"{name}: the tables say {tables}, the ledger says {ledger}"
-        return
-    for key, record in tables.items():
-        if record != ledger.get(key):
-            yield f"{name} {key!r}: the tables say {record}, the ledger says {ledger.get(key)}"
-    for key in ledger.keys() - tables.keys():
-        yield f"{name} {key!r} is missing from the tables"
+    return [*found, *differences(tables, walk.state)]

@@ -28,6 +28,11 @@ class Amounts(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
         """Return the difference of both, part by part."""
         return Amounts(**{name: getattr(self, name) - getattr(other, name) for name in DIMENSIONS})
 
+    def __str__(self) -> str:
+        """Spell amounts for people; what there is nothing of is left out."""
+        parts = [f"{getattr(self, name):,} {name}" for name in DIMENSIONS if getattr(self, name)]
+        return ", ".join(parts) or "nothing"
+
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A limit for each; None: no limit."""

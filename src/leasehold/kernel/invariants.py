@@ -125,21 +125,25 @@ def _tokens_rise(state: State) -> Iterator[str]:
 def _faults_of(lease: Lease) -> Iterator[str]:
     ended = lease.is_terminal
     if ended != (lease.terminated_at_ns is not None):
-        yield f"is {lease.state}, with end time {lease.terminated_at_ns}"
+        yield f"is {lease.state}, {_with('end time', lease.terminated_at_ns)}"
     if (lease.state is LeaseState.RELEASED) != (lease.release_reason is not None):
-        yield f"is {lease.state}, with release reason {lease.release_reason}"
+        yield f"is {lease.state}, {_with('release reason', lease.release_reason)}"
     if (lease.state in (LeaseState.REVOKED, LeaseState.FAILED)) != (lease.end_reason is not None):
-        yield f"is {lease.state}, with revocation reason {lease.end_reason}"
+        yield f"is {lease.state}, {_with('revocation reason', lease.end_reason)}"
     if ended != (lease.ended_by is not None):
-        yield f"is {lease.state}, ended by {lease.ended_by}"
+        yield f"is {lease.state}, ended by {lease.ended_by or 'nobody'}"
     issued, expires = lease.issued_tick, lease.expires_tick
     if issued is not None and expires is not None and (issued.until(expires) or 0) <= 0:
         yield "expires no later than it was issued"
     if 0 <= lease.max_renewals < lease.renewal_count:
         yield f"was renewed {lease.renewal_count} times of {lease.max_renewals}"
     if (lease.renewal_count > 0) != (lease.last_renewed_at_ns is not None):
-        yield f"was renewed {lease.renewal_count} times, last {lease.last_renewed_at_ns}"
+        yield f"was renewed {lease.renewal_count} times, last at {lease.last_renewed_at_ns or 'no time'}"
     if lease.ticket is not None and lease.ticket.upgrade and lease.mode is not Mode.SHARED:
         yield f"is {lease.mode}, and waits to be exclusive"
     if lease.state is LeaseState.EXPIRED and lease.terminated_at_ns != lease.expires_at_ns:
         yield "expired at another time than its own"
+
+
+def _with(what: str, value: object) -> str:
+    return f"without {what}" if value is None else f"with {what} {value}"

@@ -37,7 +37,7 @@ def lines_hold(state: State) -> Iterator[str]:
         expected = set_aside.get(lease.lease_id, Amounts())
         found = Amounts() if lease.delegation is None else lease.delegation.delegated
         if found != expected:
-            yield f"lease {lease.lease_id} has set aside {found}, and those below it were granted {expected}"
+            yield f"lease {lease.lease_id} has set aside {found}; those below it were granted {expected}"
 
 
 def _account_is_sound(lease: Lease, account: Delegation) -> Iterator[str]:
@@ -47,7 +47,8 @@ def _account_is_sound(lease: Lease, account: Delegation) -> Iterator[str]:
         remaining = getattr(left, part)
         spent, set_aside = getattr(account.spent, part), getattr(account.delegated, part)
         if spent < 0 or set_aside < 0 or (remaining is not None and remaining < 0):
-            yield f"{name} has {part} below 0: spent {spent}, set aside {set_aside}, remaining {remaining}"
+            left_over = "no limit" if remaining is None else f"{remaining} remaining"
+            yield f"{name} has {part} below 0: {spent} spent, {set_aside} set aside, {left_over}"
     if len(account.ancestors) > ANCESTORS_MAXIMUM:
         yield f"{name} has {len(account.ancestors)} leases above it"
     if account.orphaned and not lease.is_terminal:

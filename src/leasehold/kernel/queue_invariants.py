@@ -71,4 +71,5 @@ def _circles(waits: dict[tuple[str, str], set[str]]) -> Iterator[str]:
         for key in free:
             del left[key]
     if left:
-        yield f"these wait for each other, for ever: {sorted(left)}"
+        names = ", ".join(f"{tenant}/{holder}" for tenant, holder in sorted(left))
+        yield f"these wait for each other, for ever: {names}"
