@@ -282,3 +282,12 @@ def test_a_child_that_outlives_its_parent_is_found_across_clocks() -> None:
     )
 
     assert invariants(state) == ["lease lease-2 outlives its parent lease-1"]
+
+
+def test_leases_that_claim_to_succeed_each_other_do_not_keep_anybody_busy_for_ever() -> None:
+    given = replace(GIVEN, delegated=Amounts())
+    first = parent(**ended_fields("RELEASED"), delegation=replace(given, orphaned=True, successor="lease-3"))
+    third = other(**ended_fields("RELEASED"), delegation=replace(given, successor="lease-1"))
+    third = replace(third, lease_id="lease-3", token=TOKEN + 5)
+
+    assert invariants(state_of(first, third, child())) == []

@@ -11,15 +11,14 @@ from leasehold.kernel.commands import Acquire, ChangeMode, Transfer
 from leasehold.kernel.deadlock import break_cycles, find_cycle, refuse_cycle
 from leasehold.kernel.decision import Decision, about, last_to_expire, not_found, remembered
 from leasehold.kernel.draft import Draft, upgrade_left
-from leasehold.kernel.ending import released
 from leasehold.kernel.events import CANCELLED, LeaseIssued, LeaseModeChanged, LeaseUpgradeQueued
 from leasehold.kernel.granting import as_it_stands
-from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.limits import check_quotas
 from leasehold.kernel.placing import place_behind, waiting
 from leasehold.kernel.queueing import end_delays, holders_in_the_way, mode_changed, others_beside, promote
 from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.succession import succeed
+from leasehold.kernel.succession import handed_on, succeed
 from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import KEPT_NS
 from leasehold.kernel.view import View
@@ -131,7 +130,7 @@ def transfer(command: Transfer, view: View, now: Now) -> Decision | Refusal:
     lease = _own_lease(draft, command.lease_id, command.tenant, command.holder)
     if isinstance(lease, Refusal):
         return lease
-    draft.add(released(lease, now, ReleaseReason.TRANSFERRED, command.request_id))
+    draft.add(handed_on(lease, now, command.new_lease_id, request=command.request_id))
     refusal = _cannot_receive(command, draft, lease)
     if refusal is not None:
         return refusal

@@ -13,9 +13,8 @@ from leasehold.kernel.deadlock import DEADLOCK, find_cycle, may_be_waited_for, r
 from leasehold.kernel.decision import Decision, about, last_to_expire
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.draft import Draft
-from leasehold.kernel.ending import released
 from leasehold.kernel.events import LeaseConfirmed, LeaseIssued, LeaseQueued, LeaseRenewed
-from leasehold.kernel.lease import Lease, LeaseState, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.limits import WAITERS_PER_RESOURCE, check_quotas, over_limit
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.placing import place_of, waiting
@@ -27,7 +26,7 @@ from leasehold.kernel.queueing import (
     waiters_in_the_way,
 )
 from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.succession import succeed
+from leasehold.kernel.succession import handed_on, refuse_line, succeed
 from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import CLAIM_WINDOW_NS, KEPT_NS, LAST_PLACE, Ticket
 from leasehold.kernel.view import View
@@ -152,9 +151,11 @@ def _grant(
 ) -> Decision | Refusal:
     for one in wanted:
         end_delays(draft, command.holder, one, one.mode)
+    successors = {one.resource: one for one in wanted}
     for lease in own:
-        draft.add(released(lease, draft.now, ReleaseReason.TRANSFERRED))
-    refusal = check_quotas(
+        new = successors[lease.resource]
+        draft.add(handed_on(lease, draft.now, new.lease_id, named=new.delegation))
+    refusal = refuse_line(own) or check_quotas(
         draft.view.quotas,
         command.tenant,
         command.holder,

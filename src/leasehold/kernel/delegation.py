@@ -32,6 +32,8 @@ class Delegation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     """What was set aside for children that have not ended yet."""
     orphaned: bool = False
     """The lease has ended, and more children were left standing than fitted into that commit."""
+    successor: str = ""
+    """The lease that took over this one's budget when it ended: what those below give back goes there."""
 
     @property
     def parent(self) -> str | None:

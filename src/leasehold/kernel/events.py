@@ -163,6 +163,8 @@ class LeaseReleased(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, 
 
     reason: ReleaseReason
     orphaned: bool = False
+    successor: str = ""
+    """The lease that takes over its budget, and with it what was set aside for those below."""
 
 
 class LeaseExpired(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.expired"):

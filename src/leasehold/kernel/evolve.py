@@ -95,8 +95,10 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
     if lease is not None:
         return _grant(lease, event)
     account = event.delegation
-    if account is not None and (account.spent, account.delegated) != (Amounts(), Amounts()):
-        raise IllegalTransition(f"lease {event.lease_id} had spent before it was issued")
+    if account is not None:
+        taken_over = Amounts() if event.adopted_from is None else account.delegated
+        if (account.spent, account.delegated) != (Amounts(), taken_over):
+            raise IllegalTransition(f"lease {event.lease_id} had spent before it was issued")
     if event.claim_window_ns:
         raise IllegalTransition(f"lease {event.lease_id} was granted to a waiter that never waited")
     return Lease(
@@ -274,6 +276,9 @@ def _end(
 ) -> Lease:
     if not isinstance(event, LeaseLeft) and event.orphaned:
         why["delegation"] = _orphaned(lease, event)
+    if isinstance(event, LeaseReleased) and event.successor:
+        account = _delegation(lease, event)
+        why["delegation"] = replace(account, orphaned=event.orphaned, successor=event.successor)
     return replace(
         lease,
         state=state,

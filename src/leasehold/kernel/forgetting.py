@@ -2,7 +2,8 @@
 
 A lease goes by its own end, never by what an event claims, and only if its grant is among what is pruned: a
 retry of a claim that may still come finds what it was granted. Nothing that stands goes, and neither does any
-lease above one that stands: who falls with whom has to be known.
+lease above one that stands, nor who took over from that: who falls with whom, and who gets what is left, has
+to be known.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,13 @@ def forgotten(leases: Mapping[str, Lease], checkpoint: StoreCheckpointed) -> lis
         if lease.delegation is not None and not lease.is_terminal
         for ancestor in lease.delegation.ancestors
     }
+    line = list(needed)
+    for lease_id in line:
+        above = leases.get(lease_id)
+        successor = "" if above is None or above.delegation is None else above.delegation.successor
+        if successor and successor not in needed:
+            needed.add(successor)
+            line.append(successor)
     return [
         lease_id
         for lease_id, lease in leases.items()

@@ -18,16 +18,15 @@ from leasehold.kernel.claiming import ask_again, claim
 from leasehold.kernel.commands import Acquire, Derive
 from leasehold.kernel.decision import Decision, about, age, last_to_expire, not_found, remembered
 from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.ending import released
 from leasehold.kernel.events import REGISTRAR, LeaseEvent, LeaseIssued, LeaseQueued
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import check_quotas
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.repeating import was_asked_before
 from leasehold.kernel.scope import Scope
-from leasehold.kernel.succession import succeed
+from leasehold.kernel.succession import handed_on, succeed
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
@@ -77,7 +76,7 @@ def grant(
             return refusal
 
     for lease in own:
-        transferred = released(lease, now, ReleaseReason.TRANSFERRED)
+        transferred = handed_on(lease, now, command.lease_id, named=delegation)
         events.append(transferred)
         changed.append(evolve(lease, transferred))
     succession = succeed(command, own[-1], view, now, named=delegation) if own else None

@@ -9,8 +9,11 @@ records any more has been pruned, so it had ended. One whose time is unknown is 
 child may not be used, and nobody may take it over.
 """
 
+from collections.abc import Callable
+
 from leasehold.kernel import aging
 from leasehold.kernel.budget import Amounts
+from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import REGISTRAR, LeaseDelegated, LeaseEvent, LeaseRevoked
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease, LeaseState
@@ -51,6 +54,27 @@ def aged(lease: Lease, view: View, now: Now) -> Lease:
 def cause_of(ended: Lease) -> str:
     """Spell the reason that the descendants of an ended lease are given."""
     return f"parent {ended.lease_id} was {ended.state}"
+
+
+def heir_of(account: Delegation, find: Callable[[str], Lease | None]) -> Lease | None:
+    """Return who gets what an ended lease did not use: the nearest lease above that stands.
+
+    For a lease that was replaced, whoever has taken over its budget stands there; `find` knows leases by id.
+    """
+    for ancestor_id in reversed(account.ancestors):
+        heir = find(ancestor_id)
+        while heir is not None and heir.is_terminal:
+            heir = _successor_of(heir, find)
+        if heir is not None:
+            return heir
+    return None
+
+
+def _successor_of(ended: Lease, find: Callable[[str], Lease | None]) -> Lease | None:
+    name = "" if ended.delegation is None else ended.delegation.successor
+    successor = find(name) if name else None
+    # Tokens rise from one to the next, so even a forged line comes to an end.
+    return successor if successor is not None and successor.token > ended.token else None
 
 
 def ceiling(lease: Lease, view: View, now: Now, extended: dict[str, int] | None = None) -> int | None:

@@ -1,9 +1,10 @@
 """What must be true of every line of leases: nobody has more than those above gave.
 
 For every lease: what remains is what was granted less what was spent and set aside; none of that is below 0;
-and what is set aside is exactly what the standing leases right below it were granted. For every child: the
-same tenant, the line of its parent and its parent at the end, no more scope, no more budget, no later expiry;
-and if its parent has ended, the end has said that children were left to be ended.
+and what is set aside is exactly what the standing leases right below it were granted, or right below one that
+it has taken over from. For every child: the same tenant, the line of its parent and its parent at the end, no
+more scope, no more budget, no later expiry; and if its parent has ended, the end has said that children were
+left to be ended.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from leasehold.kernel.authority import carry_over
 from leasehold.kernel.budget import DIMENSIONS, Amounts
 from leasehold.kernel.delegation import ANCESTORS_MAXIMUM, Delegation
 from leasehold.kernel.lease import Lease
+from leasehold.kernel.lineage import heir_of
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
 
@@ -27,7 +29,7 @@ def lines_hold(state: State) -> Iterator[str]:
         parent = state.leases.get(account.parent or "")
         if parent is not None:
             yield from _fits(lease, account, parent, state)
-        above = _nearest_standing(account, state)
+        above = heir_of(account, state.leases.get)
         if above is not None and not lease.is_terminal:
             before = set_aside.get(above.lease_id, Amounts())
             set_aside[above.lease_id] = before.plus(account.budget.counted())
@@ -76,14 +78,6 @@ def _fits(child: Lease, account: Delegation, parent: Lease, state: State) -> Ite
     ends, parent_ends = _expiry(child, state), _expiry(parent, state)
     if ends is not None and parent_ends is not None and (ends.until(parent_ends) or 0) < 0:
         yield f"{name} outlives its parent {parent.lease_id}"
-
-
-def _nearest_standing(account: Delegation, state: State) -> Lease | None:
-    for lease_id in reversed(account.ancestors):
-        ancestor = state.leases.get(lease_id)
-        if ancestor is not None and not ancestor.is_terminal:
-            return ancestor
-    return None
 
 
 def _expiry(lease: Lease, state: State) -> Tick | None:

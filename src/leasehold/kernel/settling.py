@@ -3,7 +3,8 @@
 Below: its children end with it, and theirs, as far as they fit into one commit. If some do not, the end says
 so (`orphaned`), and sweeping goes on with them; they are dead all the same.
 
-Above: what it did not use comes back to its parent, or to the nearest lease above it that stands.
+Above: what it did not use comes back to its parent, or to the nearest lease above it that stands. If the
+first of its line was replaced, that is whoever has taken over its budget.
 """
 
 from msgspec.structs import replace
@@ -11,10 +12,11 @@ from msgspec.structs import replace
 from leasehold.kernel import aging
 from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewed, Spent, Swept, Waiting
 from leasehold.kernel.decision import Decision
-from leasehold.kernel.events import EndEvent, LeaseEvent, LeaseReclaimed
+from leasehold.kernel.events import EndEvent, LeaseEvent, LeaseIssued, LeaseReclaimed
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease
-from leasehold.kernel.lineage import cause_of, fallen
+from leasehold.kernel.lineage import cause_of, fallen, heir_of
+from leasehold.kernel.succession import taken_over
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
 
@@ -38,6 +40,7 @@ def settle(decided: Decision, view: View, now: Now, settled: int = 0) -> Decisio
         settling.record(event)
     for event in decided.events[settled:]:
         settling.take(event)
+    settling.reclaim_late()
     return Decision(
         events=settling.events,
         leases=list(settling.leases.values()),
@@ -57,8 +60,12 @@ class _Settling:
         self._ends = ends
         """Leases that end by an event of their own in this decision."""
         self._left = DESCENDANTS_PER_COMMAND
+        self._unclaimed: list[Lease] = []
+        """Ended leases with nobody above them: a successor comes behind the end of the one it replaces."""
 
     def take(self, event: LeaseEvent) -> None:
+        if isinstance(event, LeaseIssued) and event.adopted_from is not None:
+            event = self._as_successor(event, event.adopted_from)
         lease = self._lease(event.lease_id) if isinstance(event, EndEvent) else None
         if lease is None or lease.delegation is None or not isinstance(event, EndEvent):
             self.record(event)
@@ -72,7 +79,8 @@ class _Settling:
         if not whole or len(heirs) < len(children):
             event = replace(event, orphaned=True)
         self.record(event)
-        self._reclaim(lease)
+        if not self._reclaim(lease):
+            self._unclaimed.append(lease)
         for child in heirs:
             self._fall_with(self.leases[lease.lease_id], child)
 
@@ -87,31 +95,45 @@ class _Settling:
         for event in events if child_now.is_terminal else [fallen(child, cause_of(parent), self._now)]:
             self.take(event)
 
-    def _reclaim(self, ended: Lease) -> None:
+    def _as_successor(self, event: LeaseIssued, old_id: str) -> LeaseIssued:
+        """Let a successor take over what the old lease has left after all that has ended so far."""
+        old = self._lease(old_id)
+        account = None if old is None else old.delegation
+        if account is None or account.successor != event.lease_id:
+            return event
+        return replace(event, delegation=taken_over(account))
+
+    def _reclaim(self, ended: Lease) -> bool:
+        """Give back what an ended lease did not use, if there is anybody by now to give it to."""
         account = ended.delegation
         if account is None or not account.ancestors:
-            return
-        above = self._view.ancestors_of(ended)
-        for ancestor_id in reversed(account.ancestors):
-            ancestor = self.leases.get(ancestor_id) or above[ancestor_id]
-            if ancestor is not None and not ancestor.is_terminal:
-                self.record(
-                    LeaseReclaimed(
-                        tick=self._now.tick,
-                        at_ns=self._now.wall_ns,
-                        actor=ancestor.holder,
-                        tenant=ancestor.tenant,
-                        lease_id=ancestor.lease_id,
-                        resource=ancestor.resource,
-                        holder=ancestor.holder,
-                        token=ancestor.token,
-                        child_id=ended.lease_id,
-                        granted=account.budget.counted(),
-                        spent=account.spent,
-                        delegated=account.delegated,
-                    )
-                )
-                return
+            return True
+        self._view.ancestors_of(ended)  # So that all of them are read at once.
+        heir = heir_of(account, self._lease)
+        if heir is None:
+            return False
+        self.record(
+            LeaseReclaimed(
+                tick=self._now.tick,
+                at_ns=self._now.wall_ns,
+                actor=heir.holder,
+                tenant=heir.tenant,
+                lease_id=heir.lease_id,
+                resource=heir.resource,
+                holder=heir.holder,
+                token=heir.token,
+                child_id=ended.lease_id,
+                granted=account.budget.counted(),
+                spent=account.spent,
+                delegated=account.delegated,
+            )
+        )
+        return True
+
+    def reclaim_late(self) -> None:
+        """Give back what nobody was there for at first."""
+        for ended in self._unclaimed:
+            self._reclaim(ended)
 
     def _lease(self, lease_id: str) -> Lease | None:
         return self.leases.get(lease_id) or self._view.lease(lease_id)

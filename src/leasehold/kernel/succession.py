@@ -4,21 +4,22 @@ Adopting goes on where a lost incarnation stopped. The new lease has the scope a
 one, and what is left of its budget: a restart must neither lose a budget nor fill it up again. A claim that
 names a scope or a budget of its own gets those instead, but not under a parent, who gave what there is.
 
-The children of the old lease are over with it. What they did not use goes to the lease above it; where there
-is none, the new lease has it.
+The children of the old lease are over with it. What they did not use goes to the lease above it. Where there
+is none, the new lease takes over what was set aside for them, and has it as soon as each of them is recorded
+as ended, in this commit or in a later one: the end of the old lease says who its successor is.
 """
 
 import msgspec
+from msgspec.structs import replace
 
-from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.commands import Acquire
 from leasehold.kernel.decision import about
 from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import LeaseEvent
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.ending import released
+from leasehold.kernel.events import LeaseEvent, LeaseReleased
+from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import invalid
 from leasehold.kernel.lineage import ceiling, delegated
-from leasehold.kernel.records import CHILDREN_PAGE
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -32,6 +33,35 @@ class Succession(msgspec.Struct, frozen=True, kw_only=True):
     events: list[LeaseEvent] = []
 
 
+def handed_on(
+    old: Lease, now: Now, successor: str, *, named: Delegation | None = None, request: str | None = None
+) -> LeaseReleased:
+    """Return the end of a lease that another one replaces; `named` is what that one asks for itself."""
+    ended = released(old, now, ReleaseReason.TRANSFERRED, request)
+    inherits = named is None and old.delegation is not None and not old.delegation.ancestors
+    return replace(ended, successor=successor) if inherits else ended
+
+
+def taken_over(account: Delegation) -> Delegation:
+    """Return what the successor of a first lease begins with: all that was not spent."""
+    return Delegation(
+        scope=account.scope, budget=account.budget.minus(account.spent), delegated=account.delegated
+    )
+
+
+def refuse_line(own: list[Lease]) -> Refusal | None:
+    """Refuse to replace a lease together with one that was derived from it, and that ends with it."""
+    names = {lease.lease_id: lease.resource for lease in own}
+    for lease in own:
+        for ancestor_id in () if lease.delegation is None else lease.delegation.ancestors:
+            if ancestor_id in names:
+                detail = (
+                    f"{lease.resource} was derived from {names[ancestor_id]}, and ends with it; adopt one"
+                )
+                return invalid("resource", detail)
+    return None
+
+
 def succeed(
     command: Acquire, old: Lease, view: View, now: Now, *, named: Delegation | None
 ) -> Succession | Refusal | None:
@@ -43,8 +73,7 @@ def succeed(
     if account is None:
         return None
     if not account.ancestors:
-        inherited = named or Delegation(scope=account.scope, budget=_left_of(old, account, view))
-        return Succession(delegation=inherited, ttl_ns=command.ttl_ns)
+        return Succession(delegation=named or taken_over(account), ttl_ns=command.ttl_ns)
     if named is not None:
         return invalid("scope", "and budget of a derived lease come from its parent; leave them out")
     highest = ceiling(old, view, now)
@@ -58,26 +87,3 @@ def succeed(
         ttl_ns=min(command.ttl_ns, highest - now.tick.value),
         events=[delegated(parent, command.lease_id, account.remaining.counted(), now)],
     )
-
-
-def _left_of(first: Lease, account: Delegation, view: View) -> Budget:
-    """Return what is left of a first lease's budget once all below it are over.
-
-    What they have is counted for as many of them as one read gives. Of more it is lost: to count them all
-    could take for ever.
-    """
-    line = [first.lease_id]
-    accounts = {first.lease_id: account}
-    for lease_id in line:
-        if accounts[lease_id].delegated == Amounts():
-            continue
-        for child in view.children_of(lease_id)[0][: CHILDREN_PAGE + 1 - len(line)]:
-            assert child.delegation is not None, "a child names its parent there"
-            line.append(child.lease_id)
-            accounts[child.lease_id] = child.delegation
-    # From the last on: who is below a lease stands behind it, so its account is settled when its turn comes.
-    for child_id in reversed(line[1:]):
-        own = accounts[child_id]
-        above = own.ancestors[-1]
-        accounts[above] = accounts[above].reclaimed(own.budget.counted(), own.spent, own.delegated)
-    return accounts[first.lease_id].remaining

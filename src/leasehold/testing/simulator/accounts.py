@@ -42,7 +42,7 @@ def limits_of(budget: Budget | Amounts) -> Limits:
 class Account:
     """One lease that has a budget, a scope and a place in a line."""
 
-    __slots__ = ("ancestors", "granted", "has_derived", "lease_id", "rest", "scope", "used")
+    __slots__ = ("ancestors", "granted", "has_derived", "lease_id", "rest", "scope", "successor", "used")
 
     def __init__(self, lease_id: str, delegation: Delegation) -> None:
         self.lease_id = lease_id
@@ -54,6 +54,8 @@ class Account:
         self.rest: Limits = {}
         """What it had left when it ended."""
         self.has_derived = False
+        self.successor = ""
+        """The lease that took over its budget when it ended."""
 
 
 class Accounts:
@@ -66,6 +68,8 @@ class Accounts:
         """Those whose end the ledger does not know."""
         self.spends: dict[str, int] = {}
         """The position at which each request was spent for."""
+        self._unclaimed: dict[str, list[Account]] = {}
+        """Those that ended before the successor of the first of their line was granted, by successor."""
 
     def take_in(self, event: Event, position: int) -> str | None:
         """Take in an event that is a part of the truth already; return what is wrong with it."""
@@ -76,7 +80,10 @@ class Accounts:
                 return self._spend(event, position)
             case LeaseRenewed():
                 return self._renew(event)
-            case LeaseReleased() | LeaseRevoked() | LeaseExpired():
+            case LeaseReleased():
+                self._end(event.lease_id, event.successor)
+                return None
+            case LeaseRevoked() | LeaseExpired():
                 self._end(event.lease_id)
                 return None
             case _:
@@ -86,6 +93,8 @@ class Accounts:
         account = Account(event.lease_id, delegation)
         old = self.all.get(event.adopted_from or "")
         problem = None if old is None else _filled_up(account, old)
+        for below in self._unclaimed.pop(account.lease_id, []):
+            _count(below, account)
         if account.ancestors:
             problem = problem or self._check_child(account, event, adopts=old is not None)
         self.all[account.lease_id] = self.standing[account.lease_id] = account
@@ -133,16 +142,18 @@ class Accounts:
                     return f"{lease_id} was renewed, and {ancestor_id} above it was over"
         return None
 
-    def _end(self, lease_id: str) -> None:
+    def _end(self, lease_id: str, successor: str = "") -> None:
         account = self.standing.get(lease_id)
         if account is None:
             return
         account.rest = self.rest(account)
+        account.successor = successor
         del self.standing[lease_id]
-        above = self._nearest_above(account)
-        if above is not None:
-            for part in PARTS:
-                above.used[part] += account.used[part]
+        heir_id = self._heir_above(account)
+        if heir_id in self.standing:
+            _count(account, self.standing[heir_id])
+        elif heir_id is not None:
+            self._unclaimed.setdefault(heir_id, []).append(account)
 
     def above(self, lease_id: str) -> tuple[str, ...]:
         """Return the leases above one; none for a plain lease."""
@@ -163,12 +174,18 @@ class Accounts:
         lease = self._truth.standing.get(lease_id)
         return lease is not None and lease.end_tick > tick
 
-    def _nearest_above(self, account: Account) -> Account | None:
-        found = (self.standing.get(ancestor_id) for ancestor_id in reversed(account.ancestors))
-        return next((above for above in found if above is not None), None)
+    def _heir_above(self, account: Account) -> str | None:
+        """Return the nearest lease above that stands, or took over from one that stood, or is about to."""
+        for ancestor_id in reversed(account.ancestors):
+            heir_id = ancestor_id
+            while heir_id in self.all and heir_id not in self.standing:
+                heir_id = self.all[heir_id].successor
+            if heir_id:
+                return heir_id
+        return None
 
     def _right_below(self, account: Account) -> list[Account]:
-        return [below for below in self.standing.values() if self._nearest_above(below) is account]
+        return [below for below in self.standing.values() if self._heir_above(below) == account.lease_id]
 
     def rest(self, account: Account, tick: int | None = None) -> Limits:
         """Return what can be spent or handed on; at a tick, also what children have left that are over."""
@@ -221,11 +238,21 @@ def _filled_up(account: Account, old: Account) -> str | None:
     if account.ancestors != old.ancestors:
         return f"{account.lease_id} adopted {old.lease_id}, and left its line"
     if not account.ancestors:
+        left = {
+            part: None if limit is None else limit - old.used[part] for part, limit in old.granted.items()
+        }
+        if old.successor == account.lease_id and account.granted != left:
+            return f"{account.lease_id} took over {left} and has {account.granted}"
         return None
     lost = not old.has_derived and account.granted != old.rest
     if lost or short_of(old.rest, account.granted) is not None:
         return f"{account.lease_id} adopted {old.rest} and has {account.granted}"
     return None
+
+
+def _count(ended: Account, heir: Account) -> None:
+    for part in PARTS:
+        heir.used[part] += ended.used[part]
 
 
 def short_of(rest: Limits, wanted: Limits) -> str | None:
