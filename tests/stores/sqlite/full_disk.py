@@ -116,7 +116,7 @@ def main() -> None:
     base = Path(sys.argv[1])
     for number, (scenario, leave_bytes) in enumerate(
         [
-            (a_full_disk_refuses_and_loses_nothing, 200_000),
+            (a_full_disk_refuses_and_loses_nothing, 400_000),
             (a_store_cannot_be_made_on_a_full_disk, 0),
             (a_checkpoint_without_space_fails_no_commit, 600_000),
         ]

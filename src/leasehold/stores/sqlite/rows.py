@@ -64,25 +64,22 @@ _WAITING = ("lock_delay_ns", "ticket", "place")
 _RESHAPED = ("mode", "token", "issued_at_ns", "ticket", "place")
 """What a grant to a waiter, its confirmation, and a change of mode change beside all that."""
 
-_PLAIN = (*_FIXED, *_EXTENDED, *_ENDED)
-_PLAIN_COLUMNS = ", ".join(_PLAIN)
-LEASE_COLUMNS = f"{_PLAIN_COLUMNS}, {_DELEGATION}, {', '.join(_WAITING)}"
-_WIDTH = len(_PLAIN) + 1 + len(_WAITING)
+_WHOLE = (*_FIXED, *_EXTENDED, *_ENDED, _DELEGATION, *_WAITING)
+LEASE_COLUMNS = ", ".join(_WHOLE)
+_WIDTH = len(_WHOLE)
 AWAITED = (
     "EXISTS (SELECT 1 FROM leases AS waiting WHERE waiting.tenant = leases.tenant "
     "AND waiting.resource = leases.resource AND waiting.place IS NOT NULL)"
 )
 """Whether anybody waits for the resource of a lease."""
-INSERT_LEASE = f"INSERT INTO leases ({_PLAIN_COLUMNS}) VALUES ({', '.join('?' * len(_PLAIN))})"
+INSERT_LEASE = f"INSERT INTO leases ({LEASE_COLUMNS}, parent) VALUES ({', '.join('?' * (_WIDTH + 1))})"
 EXTEND_LEASE = f"UPDATE leases SET {', '.join(f'{name} = ?' for name in _EXTENDED)} WHERE lease_id = ?"
 END_LEASE = (
     f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED))} WHERE lease_id = ?"
 )
 SET_DELEGATION = f"UPDATE leases SET parent = ?, {_DELEGATION} = ? WHERE lease_id = ?"
-"""Completes a lease that is not plain, in the same transaction."""
+"""Completes the change of a lease that is not plain, in the same transaction."""
 
-SET_WAITING = f"UPDATE leases SET {', '.join(f'{name} = ?' for name in _WAITING)} WHERE lease_id = ?"
-"""Completes a new lease that waits, or has a lock-delay, in the same transaction."""
 RESHAPE_LEASE = (
     f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED, *_RESHAPED))} "
     "WHERE lease_id = ?"
@@ -158,7 +155,15 @@ def row_of(lease: Lease) -> Row:
         lease.config_version,
         lease.zone_version,
     )
-    return (*fixed, *_extended(lease), *_ended(lease))
+    return (*fixed, *_extended(lease), *_ended(lease), *_special(lease))
+
+
+def _special(lease: Lease) -> Row:
+    """Spell what a plain lease does not have: delegation, lock-delay, ticket and place, and the parent."""
+    if lease.delegation is None and lease.ticket is None:
+        return (None, lease.lock_delay_ns, None, None, None)
+    parent, account = _account(lease)
+    return (account, lease.lock_delay_ns, *_ticket(lease), parent)
 
 
 def extension_of(lease: Lease) -> Row:
@@ -173,21 +178,18 @@ def ending_of(lease: Lease) -> Row:
 
 def delegation_of(lease: Lease) -> Row:
     """Spell scope, budget and descent as the values of SET_DELEGATION."""
+    return (*_account(lease), lease.lease_id)
+
+
+def _account(lease: Lease) -> Row:
     account = lease.delegation
-    if account is None:
-        return (None, None, lease.lease_id)
-    return (account.parent, msgspec.json.encode(account).decode(), lease.lease_id)
+    return (None, None) if account is None else (account.parent, msgspec.json.encode(account).decode())
 
 
 def reshape_of(lease: Lease) -> Row:
     """Spell everything that can change in a lease as the values of RESHAPE_LEASE."""
     reshaped = (lease.mode, lease.token, lease.issued_at_ns, *_ticket(lease))
     return (*_extended(lease), *_ended(lease), *reshaped, lease.lease_id)
-
-
-def waiting_of(lease: Lease) -> Row:
-    """Spell what a new lease has that waits, or has a lock-delay, as the values of SET_WAITING."""
-    return (lease.lock_delay_ns, *_ticket(lease), lease.lease_id)
 
 
 def _ticket(lease: Lease) -> Row:

@@ -9,9 +9,10 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 import apsw
 
@@ -35,6 +36,29 @@ _POLL_SECONDS = 0.025
 
 _FORK_PATIENCE_SECONDS = 5.0
 """How long a fork waits for the transactions of other threads to end."""
+
+
+class _Writing:
+    """A generator that yields a transaction, for `with`.
+
+    What `contextlib.contextmanager` makes of one does the same, and costs as much as a small statement.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Generator[SqliteTransaction, None, None]) -> None:
+        self._steps = steps
+
+    def __enter__(self) -> SqliteTransaction:
+        return next(self._steps)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            next(self._steps, None)
+        else:
+            self._steps.throw(error)
 
 
 class SqliteStore:
@@ -99,9 +123,11 @@ class SqliteStore:
                 self._file = None
         opened.retire()
 
-    @contextmanager
-    def write(self, *, blocking: bool = True, durable: bool = False) -> Iterator[SqliteTransaction]:
+    def write(self, *, blocking: bool = True, durable: bool = False) -> "_Writing":
         """Open a transaction; leaving the block without a commit changes nothing."""
+        return _Writing(self._write(blocking, durable))
+
+    def _write(self, blocking: bool, durable: bool) -> Generator[SqliteTransaction, None, None]:
         self._turn.begin(blocking=blocking)
         try:
             current = False
@@ -127,18 +153,19 @@ class SqliteStore:
             with self._moment:
                 self._grown.notify_all()
 
-    def _transaction(self, opened: OpenFile, *, durable: bool) -> Iterator[SqliteTransaction]:
+    def _transaction(self, opened: OpenFile, *, durable: bool) -> Generator[SqliteTransaction, None, None]:
         connection = opened.writer
+        cursor = connection.cursor()
         strengthen = durable and self.durability != "full"
         try:
             if strengthen:
                 connection.pragma("synchronous", DURABILITIES["full"])
             try:
-                connection.execute("BEGIN IMMEDIATE")
-                yield SqliteTransaction(connection, opened.read_clock)
+                cursor.execute("BEGIN IMMEDIATE")
+                yield SqliteTransaction(connection, opened.read_clock, cursor)
             finally:
                 if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                    cursor.execute("ROLLBACK")
                 if strengthen:
                     connection.pragma("synchronous", DURABILITIES[self.durability])
         except apsw.Error as error:

@@ -16,7 +16,6 @@ from leasehold.stores.sqlite.rows import (
     KEY_COLUMNS,
     RESHAPE_LEASE,
     SET_DELEGATION,
-    SET_WAITING,
     Row,
     authority_columns,
     delegation_of,
@@ -27,7 +26,6 @@ from leasehold.stores.sqlite.rows import (
     key_columns,
     reshape_of,
     row_of,
-    waiting_of,
 )
 
 _APPEND_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -122,10 +120,7 @@ class SqliteTransaction(SqliteSnapshot):
             self._write(RESHAPE_LEASE, [reshape_of(lease) for lease in shapes])
         if batch.created:
             self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
-        crowded = [one for one in batch.created if _is_crowded(one)]
-        if crowded:
-            self._write(SET_WAITING, [waiting_of(lease) for lease in crowded])
-        delegating = [lease for lease in (*batch.changed, *batch.created) if lease.delegation is not None]
+        delegating = [lease for lease in batch.changed if lease.delegation is not None]
         if delegating:
             self._write(SET_DELEGATION, [delegation_of(lease) for lease in delegating])
 
@@ -135,10 +130,6 @@ class SqliteTransaction(SqliteSnapshot):
         for table in ("leases", "eras", "keys"):
             self._connection.execute(f"DELETE FROM {table}")
         self._connection.executemany(INSERT_LEASE, (row_of(lease) for lease in state.leases.values()))
-        delegating = (lease for lease in state.leases.values() if lease.delegation is not None)
-        self._connection.executemany(SET_DELEGATION, (delegation_of(lease) for lease in delegating))
-        crowded = (lease for lease in state.leases.values() if _is_crowded(lease))
-        self._connection.executemany(SET_WAITING, (waiting_of(lease) for lease in crowded))
         self._connection.executemany(_END_ERA, (era_columns(era) for era in state.eras.values()))
         self._connection.executemany(_SET_KEY, (key_columns(key) for key in state.keys.values()))
         self._connection.execute(_SET_AUTHORITY, authority_columns(state.authority))
@@ -153,8 +144,3 @@ class SqliteTransaction(SqliteSnapshot):
 
 def _is_alone(lease: Lease) -> bool:
     return lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE
-
-
-def _is_crowded(lease: Lease) -> bool:
-    """Say whether a lease waits, is not confirmed yet, or keeps its resource closed after its end."""
-    return lease.ticket is not None or lease.lock_delay_ns > 0

@@ -94,7 +94,7 @@ def start_log(connection: apsw.Connection) -> None:
     """Put a file that is new, or came from elsewhere, into write-ahead mode."""
     if not _has_log(connection):
         # Rows are small: smaller pages mean less to write for each commit.
-        connection.pragma("page_size", 1024)
+        connection.pragma("page_size", 2048)
         connection.pragma("journal_mode", "wal")
 
 
