@@ -1,6 +1,7 @@
 """Many commands, one transaction: decided in order, committed together, refused each on its own."""
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
@@ -9,7 +10,7 @@ from leasehold.engine.port import Batch, Store, WouldBlock
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import StoreFailed, StoreRejected
 from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed
-from leasehold.kernel.commands import Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decide import decide_wellformed
 from leasehold.kernel.lease import LeaseState, ReleaseReason
 from leasehold.kernel.limits import Quotas
@@ -45,6 +46,43 @@ def test_each_command_sees_what_those_before_it_did(watched: WatchedStore) -> No
     assert granted(outcomes[4]).token > granted(outcomes[0]).token
     assert len(watched.commits) == 1
     assert audit(watched).problems == []
+
+
+def own_request(resource: str, holder: str = "ann") -> Acquire:
+    """Return a claim as clients send it, whose lease will be all the memory of it that there is."""
+    sent = claim(resource, holder)
+    return replace(sent, request_id=sent.lease_id)
+
+
+def test_a_claim_is_taken_for_new_without_looking_for_its_lease(watched: WatchedStore) -> None:
+    run_batch(watched, [own_request("door")], RULES)
+
+    assert [keys.leases for keys in watched.reads] == [set()]
+
+
+def test_the_repeat_of_a_claim_is_told_what_became_of_it(watched: WatchedStore) -> None:
+    sent, other = own_request("door"), own_request("window")
+    first = granted(run_batch(watched, [sent], RULES)[0])
+
+    assert expect(Granted, run_batch(watched, [sent], RULES)[0]).repeated
+
+    run_batch(watched, [release(first)], RULES)
+    watched.commits.clear()
+    ended, beside = run_batch(watched, [sent, other], RULES)
+
+    assert expect(Granted, ended).ended, "the store has no room for a second lease with this id"
+    assert expect(Granted, run_batch(watched, [sent], RULES)[0]).ended
+    assert granted(beside).resource == "window"
+    assert sum(len(batch.created) for batch in watched.commits) == 1
+    assert audit(watched).problems == []
+
+
+def test_the_repeat_of_a_claim_is_told_so_where_somebody_else_has_come_since(watched: WatchedStore) -> None:
+    sent = own_request("door")
+    first = granted(run_batch(watched, [sent], RULES)[0])
+    run_batch(watched, [release(first), own_request("door", "bob")], RULES)
+
+    assert expect(Granted, run_batch(watched, [sent], RULES)[0]).ended
 
 
 def test_a_lease_can_be_granted_renewed_adopted_and_revoked_in_one_transaction(

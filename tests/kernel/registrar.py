@@ -169,7 +169,7 @@ class Registrar:
             if isinstance(event, LeaseIssued):
                 assert event.token > self.highest_token, "tokens must rise"
                 self.highest_token = event.token
-        assert eager.changed == {
+        assert eager.created | eager.changed == {
             name: self.state.leases[name] for event in decided.events for name in event.lease_ids
         }
         assert eager.authority == self.authority

@@ -170,7 +170,9 @@ def asked(world: World, step: Step, command: Command) -> World:
     after = recorded(world, events)
     if isinstance(decided, Decision):
         view.fold(decided.events, decided.leases)
-    assert all(after.state.leases[name] == lease for name, lease in view.changed.items()), world.trail
+    assert all(after.state.leases[name] == lease for name, lease in (view.created | view.changed).items()), (
+        world.trail
+    )
     assert view.authority == after.state.authority, world.trail
     ended = [lease_id for lease_id, lease in after.state.leases.items() if lease.is_terminal]
     assert not any(after.model.is_live(lease_id) for lease_id in ended), world.trail

@@ -100,7 +100,7 @@ def test_a_batch_on_one_view_is_decided_like_its_commands_one_by_one(
     history = len(registrar.ledger)
     assert answers == [registrar.ask(command) for command in batch]
     assert events == registrar.ledger[history:]
-    assert view.changed == {
+    assert view.created | view.changed == {
         lease_id: registrar.lease(lease_id) for event in events for lease_id in event.lease_ids
     }
     assert view.authority == registrar.authority

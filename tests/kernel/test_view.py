@@ -3,13 +3,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep, Wanted
 from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.evolve import IllegalTransition, evolve
-from leasehold.kernel.lease import Lease, ReleaseReason
+from leasehold.kernel.lease import Lease, Mode, ReleaseReason
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.records import CHILDREN_PAGE, FIRST_IN_LINE, Keys, Missing, Records
 from leasehold.kernel.tick import Tick
@@ -84,6 +84,43 @@ def test_a_claim_that_is_its_own_request_needs_no_memory_of_requests() -> None:
     assert lacking(claim) == Keys(leases={"lease-1"}, resources={DOOR})
 
 
+def test_a_claim_can_be_presumed_to_be_sent_for_the_first_time() -> None:
+    view = View(an_authority())
+    claim = replace(ACQUIRE, request_id=ACQUIRE.lease_id)
+
+    assert view.lacking([claim], presuming=True) == Keys(resources={DOOR})
+    assert view.lease(claim.lease_id) is None
+    assert view.doubtful(claim) == Keys(leases={claim.lease_id})
+    assert view.doubtful(claim) is None, "doubted once"
+    assert view.doubtful(RELEASE) is None
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        ACQUIRE,
+        replace(ACQUIRE, request_id=ACQUIRE.lease_id, wait=True),
+        replace(ACQUIRE, request_id=ACQUIRE.lease_id, also=(Wanted(resource="window"),)),
+    ],
+    ids=["named by its caller", "waiting", "of several resources"],
+)
+def test_a_claim_that_may_well_be_a_repeat_is_not_presumed_to_be_new(claim: Acquire) -> None:
+    keys = View(an_authority()).lacking([claim], presuming=True)
+
+    assert keys is not None
+    assert claim.lease_id in keys.leases
+
+
+def test_what_was_presumed_is_certain_once_it_is_committed() -> None:
+    view = View(an_authority())
+    claim = replace(ACQUIRE, request_id=ACQUIRE.lease_id)
+    view.lacking([claim], presuming=True)
+
+    view.settle()
+
+    assert view.doubtful(claim) is None
+
+
 def test_a_command_lacks_nothing_that_is_here_already() -> None:
     view = View(an_authority())
     claim = replace(ACQUIRE, request_id=ACQUIRE.lease_id)
@@ -98,8 +135,15 @@ def test_an_end_needs_who_comes_next_where_somebody_waits() -> None:
     view.load(Keys(leases={"lease-1", "lease-2"}), Records(leases=[a_lease()], awaited={DOOR}))
     gone = replace(RELEASE, lease_ids=("lease-2",))
 
-    assert view.lacking_in_crowds([RELEASE]) == Keys(resources={DOOR}, queues={(*DOOR, FIRST_IN_LINE)})
+    assert view.lacking_in_crowds([RELEASE]) == Keys(queues={(*DOOR, FIRST_IN_LINE)})
     assert view.lacking_in_crowds([gone]) is None, "nothing ends that is not there"
+
+
+def test_the_end_of_a_shared_lease_needs_who_else_stands_there() -> None:
+    view = View(an_authority())
+    view.load(Keys(leases={"lease-1"}), Records(leases=[a_lease(mode=Mode.SHARED)], awaited={DOOR}))
+
+    assert view.lacking_in_crowds([RELEASE]) == Keys(resources={DOOR}, queues={(*DOOR, FIRST_IN_LINE)})
 
 
 def test_a_settled_view_still_knows_what_was_committed() -> None:
@@ -229,7 +273,7 @@ def test_an_event_changes_what_the_view_says() -> None:
     assert view.lease("lease-1") == evolve(granted, released())
     assert view.unended_on(*DOOR) == []
     assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (0, 0)
-    assert view.changed == {"lease-1": evolve(granted, released())}
+    assert view.created == {"lease-1": evolve(granted, released())}
 
 
 def test_the_view_tells_created_leases_from_changed_ones() -> None:
@@ -240,7 +284,7 @@ def test_the_view_tells_created_leases_from_changed_ones() -> None:
     happen(view, released())
 
     assert list(view.created) == ["lease-3", "lease-2"]
-    assert set(view.changed) == {"lease-1", "lease-2", "lease-3"}
+    assert set(view.changed) == {"lease-1"}
 
 
 def test_a_store_that_is_asked_late_does_not_undo_what_events_have_changed() -> None:

@@ -7,7 +7,6 @@ light, is run again one by one.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 import msgspec
 
@@ -23,7 +22,7 @@ from leasehold.kernel.decide import decide_wellformed
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import Event
 from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import Missing
+from leasehold.kernel.records import Keys, Missing
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -69,6 +68,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How many overdue leases to record as ended in passing."""
     wake: Callable[[frozenset[str]], None] | None = None
     """Told after the commit, outside the transaction, where waiters are to be woken. Must not raise."""
+    presuming: bool = True
+    """Take the ids of claims for new ones without looking. A batch in which that was wrong is run again."""
 
 
 def run_batch(
@@ -116,10 +117,10 @@ def run_taken(
             if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
                 raise
             commands = take()
-            if len(commands) == 1 and not rules.sweep_limit:
+            if len(commands) == 1 and not rules.sweep_limit and not rules.presuming:
                 return [error]
-            # One by one, and without the sweep, which may be what failed.
-            alone = Rules(quotas=rules.quotas, wake=rules.wake)
+            # One by one, and without the sweep or a wrong presumption, which may be what failed.
+            alone = Rules(quotas=rules.quotas, wake=rules.wake, presuming=False)
             return [_run_alone(store, command, alone) for command in commands]
     raise StoreRejected("other writers kept changing the same records; try again")
 
@@ -136,25 +137,40 @@ def _run_once(
     store: Store, take: Callable[[], Sequence[Command]], rules: Rules, recall: Recall, *, blocking: bool
 ) -> list[Outcome]:
     while True:
-        wakes: set[str] = set()
-        outcomes: list[Outcome] | None = None
-        with suppress(NoKeyAtHand), store.write(blocking=blocking) as transaction:
-            known, reading = recall.take(transaction, rules.quotas), transaction.reading()
-            if known is not None:
-                view, head = known
-                authority = view.authority
-                if observe(authority, reading) is None:
-                    key = store.sealer.key_for(authority, transaction.signing_keys)
-                    now = now_of(authority, reading)
-                    outcomes, events, wakes = _decide_all(transaction, view, take(), rules, now)
-                    if events:
-                        head = _commit(transaction, view, head, events, key)
-                    recall.keep(view, head, transaction)
-        if outcomes is not None:
+        try:
+            with store.write(blocking=blocking) as transaction:
+                done = _transact(store, transaction, take, rules, recall)
+        except NoKeyAtHand:
+            done = None
+        if done is not None:
+            outcomes, wakes = done
             if wakes and rules.wake is not None:
                 rules.wake(frozenset(wakes))
             return outcomes
         open_epoch(store, to_write=True)
+
+
+def _transact(
+    store: Store,
+    transaction: Transaction,
+    take: Callable[[], Sequence[Command]],
+    rules: Rules,
+    recall: Recall,
+) -> tuple[list[Outcome], set[str]] | None:
+    """Run what there is to do inside a transaction; return None if an epoch has to be opened first."""
+    known, reading = recall.take(transaction, rules.quotas), transaction.reading()
+    if known is None:
+        return None
+    view, head = known
+    authority = view.authority
+    if observe(authority, reading) is not None:
+        return None
+    key = store.sealer.key_for(authority, transaction.signing_keys)
+    outcomes, events, wakes = _decide_all(transaction, view, take(), rules, now_of(authority, reading))
+    if events:
+        head = _commit(transaction, view, head, events, key)
+    recall.keep(view, head, transaction)
+    return outcomes, wakes
 
 
 def _decide_all(
@@ -164,7 +180,7 @@ def _decide_all(
     asked = len(commands)
     if rules.sweep_limit:
         commands = [*commands, *_sweep(transaction, now, rules.sweep_limit)]
-    keys = view.lacking(commands)
+    keys = view.lacking(commands, presuming=rules.presuming)
     if keys is not None:
         view.load(keys, transaction.read(keys))
     if view.is_crowded:
@@ -196,9 +212,14 @@ def _sweep(transaction: Transaction, now: Now, limit: int) -> list[Sweep]:
 def _decide(transaction: Transaction, view: View, command: Command, now: Now) -> Decision | Refusal:
     while True:
         try:
-            return decide_wellformed(command, view, now)
+            decided = decide_wellformed(command, view, now)
         except Missing as missing:
-            view.load(missing.keys, transaction.read(missing.keys))
+            keys: Keys | None = missing.keys
+        else:
+            keys = view.doubtful(command) if isinstance(decided, Refusal) else None
+        if keys is None:
+            return decided
+        view.load(keys, transaction.read(keys))
 
 
 def _commit(
@@ -206,11 +227,10 @@ def _commit(
 ) -> Head:
     """Commit events and the records they changed, and return where the ledger ends then."""
     entries = chained(head, events, key)
-    changed, created = view.changed, view.created
     batch = Batch(
         entries=entries,
-        created=[changed[lease_id] for lease_id in created],
-        changed=[lease for lease_id, lease in changed.items() if lease_id not in created],
+        created=list(view.created.values()),
+        changed=list(view.changed.values()),
         authority=view.authority,
         ended_eras=[],
         reshaped=view.reshaped,

@@ -86,12 +86,12 @@ def _with_enrolment(
 def chained(head: Head, events: Sequence[Event], key: SigningKey) -> list[Entry]:
     """Return the entries that events make behind the ledger's head, the last of them sealed."""
     entries: list[Entry] = []
-    position, previous_hash = head.position, head.hash
+    position, entry_hash = head.position, head.hash
+    last = position + len(events)
     for event in events:
         position += 1
         body = encode_event(event)
-        previous_hash = link(previous_hash, position, body)
-        entries.append(Entry(position=position, event=event, body=body, hash=previous_hash))
-    sealed = seal(key, head.position + 1, position, previous_hash)
-    entries[-1] = Entry(position=position, event=event, body=body, hash=previous_hash, seal=sealed)
+        entry_hash = link(entry_hash, position, body)
+        sealed = seal(key, head.position + 1, last, entry_hash) if position == last else None
+        entries.append(Entry(position=position, event=event, body=body, hash=entry_hash, seal=sealed))
     return entries

@@ -1,6 +1,7 @@
 """Names of records, and the records found for them: what passes between a decision and a store."""
 
 import msgspec
+from msgspec.structs import astuple
 
 from leasehold.kernel.authority import Era
 from leasehold.kernel.events import Event
@@ -58,22 +59,7 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
             mine |= getattr(more, name)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.leases
-            or self.resources
-            or self.requests
-            or self.grants
-            or self.holders
-            or self.tenants
-            or self.eras
-            or self.children
-            or self.queues
-            or self.trees
-            or self.whole_trees
-            or self.places
-            or self.waits
-            or self.owners
-        )
+        return any(astuple(self))
 
 
 class Records(msgspec.Struct, kw_only=True, gc=False):

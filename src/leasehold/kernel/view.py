@@ -24,7 +24,7 @@ from leasehold.kernel.commands import (
     Transfer,
 )
 from leasehold.kernel.events import Event, LeaseEvent, LeaseIssued, Remembered
-from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.queue_records import QueueRecords, has_another_shape
@@ -56,8 +56,8 @@ class View(QueueRecords):
         self.eras: dict[int, Era] = {}
         self.changed: dict[str, Lease] = {}
         """Leases that events have changed since they were loaded."""
-        self.created: dict[str, None] = {}
-        """Those of the changed leases that did not exist before, in the order of their grants."""
+        self.created: dict[str, Lease] = {}
+        """Leases that did not exist before, in the order of their grants, as they are now."""
         self._leases: dict[str, Lease | None] = {}
         self._resources_asked: set[ResourceKey] = set()
         self._requests: dict[str, Event | None] = {}
@@ -72,33 +72,56 @@ class View(QueueRecords):
         self._children: dict[str, dict[str, Lease]] = {}
         self._children_whole: dict[str, bool] = {}
         """By lease whose children were asked for: whether those are all."""
+        self._presumed: set[str] = set()
+        """Lease ids that were taken for new without asking the store."""
+        self._blank = Keys()
 
-    def lacking(self, commands: Sequence[Command]) -> Keys | None:
+    def lacking(self, commands: Sequence[Command], *, presuming: bool = False) -> Keys | None:
         """Return what commands are sure to need and is not here, so that a whole batch can be read at once.
 
         None: it is all here.
 
         The commands are well-formed: a malformed one is refused unread. An ending needs no memory of
-        requests: who ends a lease twice finds it ended.
+        requests: who ends a lease twice finds it ended. `presuming` takes the ids that claims propose for
+        new where a mistake is sure to be noticed: see `doubtful`.
         """
-        keys = Keys()
+        keys = self._blank  # One that stays empty serves again: most commands of a lone caller lack nothing.
         for command in commands:
             if isinstance(command, Acquire | Derive):
-                self._lacking_for_claim(command, keys)
+                self._lacking_for_claim(command, keys, presuming)
                 continue
             for lease_id in command.lease_ids:
                 if lease_id not in self._leases:
                     keys.leases.add(lease_id)
             if isinstance(command, _NAMED) and command.request_key not in self._requests:
                 keys.requests.add(command.request_key)
-        return keys if keys else None
+        if not keys:
+            return None
+        self._blank = Keys()
+        return keys
 
-    def _lacking_for_claim(self, command: Acquire | Derive, keys: Keys) -> None:
-        if command.lease_id not in self._leases:
-            keys.leases.add(command.lease_id)
+    def doubtful(self, command: Command) -> Keys | None:
+        """Return what has to be read before a refusal of `command` can be believed; None: nothing.
+
+        It may be a repeat, of a claim whose lease has ended since; then it has to be told that. A grant needs
+        no such doubt: no store takes in a second lease with the same id.
+        """
+        if isinstance(command, Acquire) and command.lease_id in self._presumed:
+            self._presumed.remove(command.lease_id)
+            return Keys(leases={command.lease_id})
+        return None
+
+    def _lacking_for_claim(self, command: Acquire | Derive, keys: Keys, presuming: bool) -> None:
+        lease_id, is_its_own_request = command.lease_id, command.is_its_own_request
+        if lease_id not in self._leases:
+            if presuming and is_its_own_request and _is_sent_once(command):
+                self._leases[lease_id] = None
+                self._presumed.add(lease_id)
+            else:
+                keys.leases.add(lease_id)
         if isinstance(command, Derive):
             keys.leases.add(command.parent_id)
-        if not command.is_its_own_request and command.request_key not in self._requests:
+        if not is_its_own_request and command.request_key not in self._requests:
             keys.requests.add(command.request_key)
         resource = (command.tenant, command.resource)
         if resource not in self._resources_asked:
@@ -129,7 +152,10 @@ class View(QueueRecords):
                 for lease_id in command.lease_ids:
                     lease = self._leases[lease_id]
                     if lease is not None and not lease.is_terminal:
-                        self._lacking_to_hand_on((lease.tenant, lease.resource), keys)
+                        key = (lease.tenant, lease.resource)
+                        if lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE:
+                            self._resources_asked.add(key)  # It is alone there: that needs no reading.
+                        self._lacking_to_hand_on(key, keys)
         return keys if keys else None
 
     def _lacking_to_hand_on(self, key: ResourceKey, keys: Keys) -> None:
@@ -260,9 +286,10 @@ class View(QueueRecords):
             lease_id = lease.lease_id
             before = self._leases.get(lease_id)
             self._file(lease)
-            self.changed[lease_id] = lease
-            if before is None:
-                self.created[lease_id] = None
+            if before is None or lease_id in self.created:
+                self.created[lease_id] = lease
+            else:
+                self.changed[lease_id] = lease
             if self.has_quotas:
                 self._recount(before, lease)
             if lease.ticket is not None or (before is not None and has_another_shape(before, lease)):
@@ -276,7 +303,10 @@ class View(QueueRecords):
         """
         if self.changed:
             self.changed = {}
+        if self.created:
             self.created = {}
+        if self._presumed:
+            self._presumed = set()
         if self._children_whole:
             # Of a page that was not all, others are left by now.
             self._children_whole = {name: True for name, whole in self._children_whole.items() if whole}
@@ -310,3 +340,8 @@ class View(QueueRecords):
         holder = (after.tenant, after.holder)
         self._holder_changes[holder] = self._holder_changes.get(holder, 0) + change
         self._tenant_changes[after.tenant] = self._tenant_changes.get(after.tenant, 0) + change
+
+
+def _is_sent_once(command: Acquire | Derive) -> bool:
+    """Say whether a claim is unlikely to be a repeat. Who waits sends the same claim again and again."""
+    return isinstance(command, Acquire) and not command.wait and not command.also

@@ -38,7 +38,7 @@ class MemoryTables(Ledgered):
 
     def take_in(self, batch: Batch) -> None:
         """Take a whole batch in; raise StoreRejected, and change nothing, if it cannot be."""
-        self._refuse_impossible(batch)
+        self.refuse_impossible(batch)
         try:
             self._take_in(batch)
         except BaseException:
@@ -74,7 +74,7 @@ class MemoryTables(Ledgered):
         self.authority, self.eras, self.keys = state.authority, dict(state.eras), dict(state.keys)
         self.revision = object()
 
-    def _refuse_impossible(self, batch: Batch) -> None:
+    def refuse_impossible(self, batch: Batch) -> None:
         """Keep unique what must be, whatever the law has let through: lease ids, and exclusive leases."""
         changed = {lease.lease_id: lease for lease in batch.changed}
         taken: set[tuple[str, str]] = set()

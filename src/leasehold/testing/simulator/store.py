@@ -92,6 +92,7 @@ class SimulatedStore:
             raise StoreRejected("simulated")
         if self._stage.strikes("store was full"):
             raise StoreFull("simulated")
+        self._disk.tables.refuse_impossible(batch)  # Of what the store refuses, nothing reaches the disk.
         if self._stage.strikes("store failed before the commit"):
             if self._stage.random.random() < 0.5:
                 self._disk.leave_ghost(batch)
