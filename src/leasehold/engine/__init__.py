@@ -3,6 +3,7 @@
 - ``port``       what a store has to be able to do, and nothing more
 - ``batch``      many commands, one transaction
 - ``recording``  how events become entries, and the events of the registrar itself
+- ``retrying``   trying again what another writer has come in between of
 - ``call``       one command on its way, and how its caller hears of the outcome
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
 - ``registrar``  the authority that a client talks to: commands in, answers out

@@ -11,6 +11,7 @@ import msgspec
 
 from leasehold.engine.differences import differences
 from leasehold.engine.port import Head, Readable, Snapshot, Store
+from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import key_id_of
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import LedgerBroken
@@ -84,6 +85,10 @@ def audit(
 
 def rebuild(store: Store, progress: Progress | None = None) -> State:
     """Make the tables anew from the ledger, in one transaction; raise LedgerBroken if it is not right."""
+    return undisturbed(lambda: _rebuild(store, progress))
+
+
+def _rebuild(store: Store, progress: Progress | None) -> State:
     with store.write(durable=True) as transaction:
         walk = Walk()
         try:

@@ -12,6 +12,7 @@ import msgspec
 
 from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction, WouldBlock
 from leasehold.engine.recording import chained, open_epoch
+from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
@@ -29,8 +30,6 @@ from leasehold.kernel.view import View
 from leasehold.kernel.wellformed import check_command
 
 Outcome = Answer | Refusal | Exception
-
-_CONFLICTS_BEFORE_GIVING_UP = 100
 
 
 class Recall:
@@ -105,24 +104,26 @@ def run_taken(
     So commands that come while the writer waits for its turn still get on board. `take` is not called if the
     turn never came. It may be called again, and then gives the same commands, and perhaps more behind them.
     """
-    recall = recall or Recall()
-    for _ in range(_CONFLICTS_BEFORE_GIVING_UP):
-        try:
-            return _run_once(store, take, rules, recall, blocking=blocking)
-        except Conflict:
-            continue
-        except WouldBlock:
+    known = recall or Recall()
+    return undisturbed(lambda: _run_whole_or_singly(store, take, rules, known, blocking=blocking))
+
+
+def _run_whole_or_singly(
+    store: Store, take: Callable[[], Sequence[Command]], rules: Rules, recall: Recall, *, blocking: bool
+) -> list[Outcome]:
+    try:
+        return _run_once(store, take, rules, recall, blocking=blocking)
+    except (Conflict, WouldBlock):
+        raise
+    except Exception as error:
+        if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
             raise
-        except Exception as error:
-            if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
-                raise
-            commands = take()
-            if len(commands) == 1 and not rules.sweep_limit and not rules.presuming:
-                return [error]
-            # One by one, and without the sweep or a wrong presumption, which may be what failed.
-            alone = Rules(quotas=rules.quotas, wake=rules.wake, presuming=False)
-            return [_run_alone(store, command, alone) for command in commands]
-    raise StoreRejected("other writers kept changing the same records; try again")
+        commands = take()
+        if len(commands) == 1 and not rules.sweep_limit and not rules.presuming:
+            return [error]
+        # One by one, and without the sweep or a wrong presumption, which may be what failed.
+        alone = Rules(quotas=rules.quotas, wake=rules.wake, presuming=False)
+        return [_run_alone(store, command, alone) for command in commands]
 
 
 def _run_alone(store: Store, command: Command, rules: Rules) -> Outcome:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from leasehold.engine.port import Store, Transaction
 from leasehold.engine.recording import open_epoch, record
+from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import SigningKey, key_id_of
 from leasehold.errors import InvalidInput
 from leasehold.kernel.authority import now_of
@@ -100,10 +101,14 @@ def vouch(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
 def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) -> None:
     """Commit what `change` gives, sealed with the key that this process has, or enrols for it."""
     open_epoch(store, to_write=True)
-    with store.write(durable=True) as transaction:
-        authority = transaction.authority
-        assert authority is not None, "a store that was opened has a registrar"
-        record(transaction, change(transaction, now_of(authority, transaction.reading())), store.sealer)
+
+    def commit() -> None:
+        with store.write(durable=True) as transaction:
+            authority = transaction.authority
+            assert authority is not None, "a store that was opened has a registrar"
+            record(transaction, change(transaction, now_of(authority, transaction.reading())), store.sealer)
+
+    undisturbed(commit)
 
 
 def _known(transaction: Transaction, key_id: str) -> Key:

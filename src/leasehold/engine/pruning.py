@@ -11,13 +11,15 @@ the first sealed commit behind it. A ledger with nothing but checkpoints to remo
 """
 
 from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.engine.port import Checkpoint, Conflict, Pruned, Snapshot, Store, Transaction
+from leasehold.engine.port import Checkpoint, Pruned, Snapshot, Store, Transaction
 from leasehold.engine.recording import open_epoch, record
+from leasehold.engine.retrying import undisturbed
+from leasehold.engine.sealing import Sealer
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import InvalidInput, LedgerBroken
 from leasehold.kernel.authority import Authority, now_of
@@ -188,14 +190,10 @@ def _carry_out(store: Store, plan: _Plan, done: Pruning) -> Pruning:
         draft = _draft_at(plan)
         state = encode_state(plan.following.state, draft)
         draft = replace(draft, state_digest=state_digest(state))
-        while plan.gone < end:
-            with suppress(Conflict), store.write(durable=True) as transaction:
-                if not _is_as_planned(transaction, plan):
-                    return done
-                removed = _remove(store, transaction, plan, draft, state)
-                done = replace(
-                    removed, entries=done.entries + removed.entries, leases=done.leases + removed.leases
-                )
+        removed = undisturbed(partial(_remove, store, plan, draft, state))
+        if removed is None:
+            break
+        done = replace(removed, entries=done.entries + removed.entries, leases=done.leases + removed.leases)
     return done
 
 
@@ -217,10 +215,17 @@ def _is_as_planned(snapshot: Snapshot, plan: _Plan) -> bool:
     return snapshot.pruned == plan.gone and bool(rows) and rows[0][2] == plan.checked.head.hash
 
 
-def _remove(
-    store: Store, transaction: Transaction, plan: _Plan, draft: StoreCheckpointed, state: bytes
+def _remove(store: Store, plan: _Plan, draft: StoreCheckpointed, state: bytes) -> Pruning | None:
+    """Remove one batch; None if that is not what is planned any more."""
+    with store.write(durable=True) as transaction:
+        if not _is_as_planned(transaction, plan):
+            return None
+        return _remove_in(transaction, store.sealer, plan, draft, state)
+
+
+def _remove_in(
+    transaction: Transaction, sealer: Sealer, plan: _Plan, draft: StoreCheckpointed, state: bytes
 ) -> Pruning:
-    """Remove one batch."""
     plan.checked.go(transaction)  # What has come since.
     authority = transaction.authority
     assert authority is not None, "a store that was opened has a registrar"
@@ -232,7 +237,7 @@ def _remove(
         forgotten=forgotten(plan.checked.state.leases, checkpoint),
         checkpoint=Checkpoint(position=position, state=state),
     )
-    record(transaction, [checkpoint], store.sealer, pruned=pruned)
+    record(transaction, [checkpoint], sealer, pruned=pruned)
     entries = checkpoint.covers - plan.gone
     plan.gone = checkpoint.covers
     plan.checked.stand_on(position)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from leasehold.engine.port import Batch, Head, Pruned, Store, Transaction
+from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import NoKeyAtHand, Sealer, seal
 from leasehold.engine.signing import SigningKey
 from leasehold.kernel.authority import Era, evolve_authority, now_of, observe
@@ -28,9 +29,13 @@ def open_epoch(store: Store, *, to_write: bool = False) -> None:
         with store.snapshot() as snapshot:
             if observe(snapshot.authority, snapshot.reading()) is None:
                 return  # So that whoever only wants to look need not wait for a writer that has stopped.
-    with store.write(durable=True) as transaction:
-        observed = observe(transaction.authority, transaction.reading())
-        record(transaction, [] if observed is None else [observed], store.sealer)
+
+    def open_if_need_be() -> None:
+        with store.write(durable=True) as transaction:
+            observed = observe(transaction.authority, transaction.reading())
+            record(transaction, [] if observed is None else [observed], store.sealer)
+
+    undisturbed(open_if_need_be)
 
 
 def record(

@@ -5,7 +5,6 @@ from random import Random
 from msgspec.structs import replace
 
 from leasehold.engine.audit import audit, rebuild
-from leasehold.engine.port import Conflict
 from leasehold.engine.pruning import prune
 from leasehold.errors import LedgerBroken, StoreError
 from leasehold.kernel.commands import REQUEST_MEMORY_NS
@@ -57,7 +56,7 @@ class Archivist:
             )
         except LedgerBroken as error:
             self._stage.violate("{}", error)
-        except (Conflict, StoreError):
+        except StoreError:
             self._stage.check()  # Half-way, perhaps: what is there has to be right all the same.
 
     def _rebuild(self) -> None:

@@ -122,7 +122,7 @@ class Disasters:
             try:
                 rotate(self._store, actor="operator", reason="simulated")
                 return True
-            except (Conflict, StoreError):
+            except StoreError:
                 self._stage.check()
 
     def _swap(self) -> bool:
