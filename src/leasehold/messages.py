@@ -1,6 +1,7 @@
 """What the registrar's refusals are called for people: what happened, and what to do next."""
 
 from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.limits import Quotas
 from leasehold.kernel.refusals import Refusal, RefusalCode
 
 
@@ -39,9 +40,15 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
         case RefusalCode.UNKNOWN_TIME:
             return f"nobody can tell when lease {lease} expires; release it, or have it revoked"
         case RefusalCode.INVALID_INPUT | RefusalCode.LIMIT_EXCEEDED:
-            return f"{refusal.field} {refusal.detail}"
+            return _message_of_input(refusal)
         case _:
             return _message_of_delegation(refusal, left)
+
+
+def _message_of_input(refusal: Refusal) -> str:
+    if refusal.field in Quotas.__struct_fields__:
+        return f"{refusal.detail} ({refusal.field}); release some first, or raise the quota"
+    return f"{refusal.field} {refusal.detail}"
 
 
 def _message_of_delegation(refusal: Refusal, left: str) -> str:

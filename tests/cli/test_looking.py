@@ -1,3 +1,4 @@
+from leasehold.cli.output import width_of
 from tests.cli.shell import Shell, until
 
 
@@ -91,3 +92,11 @@ def test_show_of_a_free_resource_is_no_error(shell: Shell) -> None:
         "leases": [],
         "waiters": [],
     }
+
+
+def test_columns_are_straight_whatever_is_in_them(shell: Shell) -> None:
+    for resource in ("door", "共有資源", "cafe\u0301"):
+        shell.run("acquire", resource, "--holder", "ann")
+    heading, *rows = shell.run("ls").out.splitlines()
+    assert len(rows) == 3
+    assert {width_of(row[: row.index("ann")]) for row in rows} == {heading.index("HOLDER")}

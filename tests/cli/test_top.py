@@ -6,6 +6,8 @@ import signal
 import struct
 import termios
 
+import leasehold
+from leasehold.cli.output import width_of
 from leasehold.cli.top import Look, frame
 from tests.cli.shell import EXECUTABLE, Shell
 
@@ -20,6 +22,7 @@ def test_once_prints_leases_queues_and_events(shell: Shell) -> None:
     shell.run("acquire", "door", "--holder", "ann")
     text = shell.run("top", "--once").out
     assert "1 lease, 0 waiting" in text
+    assert "q: quit" not in text
     assert "WAITS FOR" in text
     assert "issued" in text
     assert "\x1b" not in text
@@ -72,9 +75,11 @@ def test_ctrl_c_ends_top_and_gives_the_terminal_back(shell: Shell) -> None:
 
 
 def test_a_frame_is_never_larger_than_the_screen() -> None:
-    seen = Look("sqlite:///x.db", [], [], [])
+    with leasehold.connect("memory:", holder="名前") as leases:
+        leases.acquire("共有資源" * 30)
+        seen = Look("sqlite:///x.db", leases.list().statuses, [], leases.history())
     for width in (1, 5, 40, 200):
         for height in (1, 2, 5, 6, 7, 50):
             lines = frame(seen, width, height)
             assert len(lines) <= height
-            assert max(map(len, lines)) <= width
+            assert max(map(width_of, lines)) <= width

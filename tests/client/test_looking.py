@@ -1,5 +1,6 @@
 """Looking: who holds what, since when, and what happened before."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -169,3 +170,11 @@ async def test_a_client_verifies_the_ledger_and_tells_its_head(leases: Any) -> N
     found = await leases.verify(head=head)
     assert (found.problems, found.head, found.entries) == ([], head, 2)
     assert (await leases.verify(first_key="0123456789abcdef")).first_bad == 1
+
+
+async def test_what_is_printed_of_a_client_and_a_lease_says_what_they_are(leases: Any) -> None:
+    lease = await leases.acquire("door")
+    assert re.fullmatch("<(Async)?Client of (memory:|sqlite:///.*), tenant default>", repr(leases))
+    assert re.fullmatch(r"<lease on door by ann, token \d+, [\d.]+ s left>", repr(lease))
+    await lease.release()
+    assert repr(lease).endswith(", released or detached>")

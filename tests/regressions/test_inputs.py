@@ -32,3 +32,14 @@ def test_types_of_events_have_short_names() -> None:
         leases.acquire("door").release()
         for name in ("released", "lease.released", "Released"):
             assert [entry.event.type for entry in leases.history(types=[name])] == ["lease.released"]
+
+
+def test_a_quota_is_refused_with_the_next_step() -> None:
+    with leasehold.connect("memory:", holder="ann", leases_per_holder=2) as leases:
+        leases.acquire_all(["door", "gate"])
+        with pytest.raises(leasehold.LimitExceeded) as refused:
+            leases.acquire("window")
+    told = (
+        "ann has 2 leases; at most 2 are allowed (leases_per_holder); release some first, or raise the quota"
+    )
+    assert str(refused.value).startswith(told)

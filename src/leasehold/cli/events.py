@@ -173,9 +173,7 @@ def print_entries(out: Output, entries: list["Entry"], *, headed: bool = True) -
     if headed:
         out.table(_HEADINGS, rows)
     else:
-        widths = [max(len(str(row[column])) for row in rows) for column in range(len(_HEADINGS))]
-        for row in rows:
-            out.line(out.row(row, widths))
+        out.rows(rows)
 
 
 def _entry_row(entry: "Entry") -> list[str]:

@@ -40,7 +40,11 @@ class Output:
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Write rows in columns as wide as their widest cell; nothing is ever cut off."""
         lines: list[Sequence[Cell]] = [[(heading, "bold") for heading in headings], *rows]
-        widths = [max(len(_text(line[column])) for line in lines) for column in range(len(headings))]
+        self.rows(lines)
+
+    def rows(self, lines: Sequence[Sequence[Cell]]) -> None:
+        """Write lines of cells in columns."""
+        widths = [max(map(width_of, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             self.line(self.row(line, widths))
 
@@ -48,9 +52,8 @@ class Output:
         """Return cells padded to widths. The last one is not padded: no line ends in spaces."""
         padded = []
         for column, cell in enumerate(cells):
-            text = _text(cell)
-            space = "" if column == len(cells) - 1 else " " * (widths[column] - len(text))
-            padded.append((text if isinstance(cell, str) else self.colour(*cell)) + space)
+            space = "" if column == len(cells) - 1 else " " * (widths[column] - width_of(cell))
+            padded.append((cell if isinstance(cell, str) else self.colour(*cell)) + space)
         return "  ".join(padded).rstrip()
 
     def facts(self, title: str, facts: Iterable[tuple[str, str | None]]) -> None:
@@ -67,8 +70,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _text(cell: Cell) -> str:
-    return cell if isinstance(cell, str) else cell[0]
+def width_of(cell: Cell) -> int:
+    """Return how many columns of a terminal a cell takes up: some characters are two wide, some none."""
+    text = cell if isinstance(cell, str) else cell[0]
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(one) else 2 if east_asian_width(one) in "FW" else 1 for one in text)
 
 
 def shows_colour(stream: TextIO) -> bool:

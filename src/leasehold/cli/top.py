@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration, parse_duration
-from leasehold.cli.output import Output, counted, local_time
+from leasehold.cli.output import Output, counted, local_time, width_of
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _top(arguments: Namespace) -> int:
             return 0
         if arguments.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
             width = shutil.get_terminal_size((100, _ONCE_LINES)).columns
-            for line in frame(look(client), width, _ONCE_LINES):
+            for line in frame(look(client), width, _ONCE_LINES, hint=""):
                 out.line(line.rstrip())
             return 0
         return _live(client, out, arguments.interval)
@@ -131,10 +131,10 @@ def _is_heading(line: str) -> bool:
     return line.startswith(_HEADS)
 
 
-def frame(seen: Look, width: int, height: int) -> list[str]:
+def frame(seen: Look, width: int, height: int, *, hint: str = "   q: quit") -> list[str]:
     """Return what to show in so many columns and lines, never more of either."""
     count = f"{counted(len(seen.holding), 'lease')}, {len(seen.waiting):,} waiting"
-    title = f"leasehold top   {count}   {local_time(seen.at_ns)}   q: quit   {seen.url}"
+    title = f"leasehold top   {count}   {local_time(seen.at_ns)}{hint}   {seen.url}"
     room = max(0, height - 6)  # the title, three headings, two empty lines
     leases = _lease_rows(seen.holding)
     queues = _queue_rows(seen.waiting, seen.at_ns)
@@ -146,7 +146,7 @@ def frame(seen: Look, width: int, height: int) -> list[str]:
     lines += _table(_LEASES, leases[:for_leases], width)
     lines += ["", *_table(_QUEUES, queues[:for_queues], width)]
     lines += ["", *_table(_HAPPENED, events[:for_events], width)]
-    return [line[:width] for line in lines[:height]]
+    return [_cut(line, width) for line in lines[:height]]
 
 
 def _lease_rows(holding: "list[LeaseStatus]") -> list[Sequence[str]]:
@@ -190,12 +190,21 @@ def _table(headings: Sequence[str], rows: list[Sequence[str]], width: int) -> li
     """Return rows in columns; a column that is wider than its share of the screen is cut."""
     cells = [[_shown(text) for text in row] for row in (headings, *rows)]
     share = max(8, width * 2 // 5)
-    widths = [min(share, max(len(row[column]) for row in cells)) for column in range(len(headings))]
+    widths = [min(share, max(map(width_of, column))) for column in zip(*cells, strict=True)]
     return ["  ".join(_fitted(text, size) for text, size in zip(row, widths, strict=True)) for row in cells]
 
 
 def _fitted(text: str, size: int) -> str:
-    return text.ljust(size) if len(text) <= size else f"{text[: size - 1]}…"
+    shown = text if width_of(text) <= size else f"{_cut(text, size - 1)}…"
+    return shown + " " * (size - width_of(shown))
+
+
+def _cut(text: str, size: int) -> str:
+    """Return as much of a text as fits into so many columns."""
+    shown = text[:size]
+    while width_of(shown) > size:
+        shown = shown[:-1]
+    return shown
 
 
 def _shown(text: str) -> str:

@@ -37,7 +37,10 @@ class HeldLease(Block, AnyHeldLease):
         """What the keeper knows; None once the lease was detached."""
 
     def __repr__(self) -> str:
-        state = "lost" if self.lost else f"{self.remaining:.1f} s left"
+        if self.lost:
+            state = "lost"
+        else:
+            state = "released or detached" if self.kept is None else f"{self.remaining:.1f} s left"
         return f"<lease on {self.resource} by {self.holder}, token {self.token}, {state}>"
 
     @property

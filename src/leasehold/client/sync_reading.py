@@ -27,6 +27,9 @@ class Reading:
         self._calls = calls
         self._tenant = tenant
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._registrar.store.url}, tenant {self._tenant}>"
+
     def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
         status = self._calls.read(self._registrar.get, text("lease_id", lease_id))
