@@ -17,6 +17,7 @@ from leasehold.kernel.events import (
     LeaseRevoked,
 )
 from leasehold.kernel.evolve import evolve
+from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Now
 
@@ -40,16 +41,16 @@ def age(lease: Lease, now: Now, authority: Authority, eras: dict[int, Era]) -> t
         rebooted = home.boot_id != authority.boot_id
         if lease.bound_to_boot and rebooted and expires.value > home.last_tick:
             pending = lease.state is LeaseState.PENDING
-            ended = left(lease, now, REBOOT) if pending else _revoked_by_reboot(lease, now)
+            ended = left(lease, now, REBOOT) if pending else happened(LeaseRevoked, lease, now, reason=REBOOT)
             return [ended], evolve(lease, ended)
-        rearmed = _rearmed(lease, now, carried.value)
+        rearmed = happened(LeaseRearmed, lease, now, expires_tick=carried.value)
         events.append(rearmed)
         lease = evolve(lease, rearmed)
         expires = carried
     remaining = now.tick.until(expires)
     if remaining is not None and remaining <= 0:
         pending = lease.state is LeaseState.PENDING
-        expired = left(lease, now, STOPPED_ASKING) if pending else _expired(lease, now)
+        expired = left(lease, now, STOPPED_ASKING) if pending else happened(LeaseExpired, lease, now)
         events.append(expired)
         lease = evolve(lease, expired)
     return events, lease
@@ -59,56 +60,4 @@ def left(
     lease: Lease, now: Now, reason: str, *, actor: str = REGISTRAR, request: str | None = None
 ) -> LeaseLeft:
     """Return the event of a waiter leaving the queue."""
-    return LeaseLeft(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=actor,
-        request=request,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-        reason=reason,
-    )
-
-
-def _expired(lease: Lease, now: Now) -> LeaseExpired:
-    return LeaseExpired(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=REGISTRAR,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-    )
-
-
-def _revoked_by_reboot(lease: Lease, now: Now) -> LeaseRevoked:
-    return LeaseRevoked(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=REGISTRAR,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-        reason=REBOOT,
-    )
-
-
-def _rearmed(lease: Lease, now: Now, expires_value: int) -> LeaseRearmed:
-    return LeaseRearmed(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=REGISTRAR,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-        expires_tick=expires_value,
-    )
+    return happened(LeaseLeft, lease, now, actor=actor, request=request, reason=reason)

@@ -29,6 +29,7 @@ from leasehold.kernel.events import (
     LeaseUpgradeLeft,
 )
 from leasehold.kernel.evolve import evolve
+from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.paths import is_path, related
 from leasehold.kernel.records import FIRST_IN_LINE, ResourceKey
@@ -282,17 +283,7 @@ class Draft:
 
 def upgrade_left(lease: Lease, now: Now, reason: str, actor: str = REGISTRAR) -> LeaseUpgradeLeft:
     """Return the event of a sharer that does not wait any more to be alone."""
-    return LeaseUpgradeLeft(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=actor,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-        reason=reason,
-    )
+    return happened(LeaseUpgradeLeft, lease, now, actor=actor, reason=reason)
 
 
 def _delay_id(ended: Lease) -> str:

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from leasehold.kernel import aging
 from leasehold.kernel.budget import Amounts
 from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import REGISTRAR, LeaseDelegated, LeaseEvent, LeaseRevoked
+from leasehold.kernel.events import LeaseDelegated, LeaseEvent, LeaseRevoked
 from leasehold.kernel.evolve import evolve
+from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -113,30 +114,9 @@ def standing(lease: Lease, view: View, now: Now) -> tuple[Lease, int]:
 
 def fallen(lease: Lease, cause: str, now: Now) -> LeaseRevoked:
     """Return the end of a lease whose ancestor has ended."""
-    return LeaseRevoked(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=REGISTRAR,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-        reason=cause,
-    )
+    return happened(LeaseRevoked, lease, now, reason=cause)
 
 
 def delegated(parent: Lease, child_id: str, amounts: Amounts, now: Now) -> LeaseDelegated:
     """Return the event that sets aside, in the parent's budget, what a child may spend."""
-    return LeaseDelegated(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=parent.holder,
-        tenant=parent.tenant,
-        lease_id=parent.lease_id,
-        resource=parent.resource,
-        holder=parent.holder,
-        token=parent.token,
-        child_id=child_id,
-        amounts=amounts,
-    )
+    return happened(LeaseDelegated, parent, now, actor=parent.holder, child_id=child_id, amounts=amounts)

@@ -24,6 +24,7 @@ from leasehold.kernel.events import (
     LeaseModeChanged,
     LeaseRevoked,
 )
+from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason
 from leasehold.kernel.paths import covers, is_path
 from leasehold.kernel.tick import Now
@@ -193,18 +194,7 @@ def _upgraded(lease: Lease, draft: Draft) -> LeaseModeChanged:
 
 def mode_changed(lease: Lease, now: Now, mode: Mode, token: int, request: str | None) -> LeaseModeChanged:
     """Return the event of a lease that becomes exclusive, or shared."""
-    return LeaseModeChanged(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=lease.holder,
-        request=request,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=token,
-        mode=mode,
-    )
+    return happened(LeaseModeChanged, lease, now, actor=lease.holder, request=request, token=token, mode=mode)
 
 
 def grant_what_is_free(decision: Decision, view: View, now: Now) -> Decision:

@@ -14,6 +14,7 @@ from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewed, 
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import EndEvent, LeaseEvent, LeaseIssued, LeaseReclaimed
 from leasehold.kernel.evolve import evolve
+from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.lineage import cause_of, fallen, heir_of
 from leasehold.kernel.succession import taken_over
@@ -113,15 +114,11 @@ class _Settling:
         if heir is None:
             return False
         self.record(
-            LeaseReclaimed(
-                tick=self._now.tick,
-                at_ns=self._now.wall_ns,
+            happened(
+                LeaseReclaimed,
+                heir,
+                self._now,
                 actor=heir.holder,
-                tenant=heir.tenant,
-                lease_id=heir.lease_id,
-                resource=heir.resource,
-                holder=heir.holder,
-                token=heir.token,
                 child_id=ended.lease_id,
                 granted=account.budget.counted(),
                 spent=account.spent,
