@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
 from leasehold.engine.audit import Audit
-from leasehold.engine.port import Head
+from leasehold.engine.port import Head, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
 from leasehold.engine.waiters import Waiter, waiters
 from leasehold.kernel.chain import Entry
@@ -120,9 +120,7 @@ class AsyncReading:
             after=after,
             limit=limit,
         )
-        statuses = await self._calls.read(self._registrar.page, query)
-        full = len(statuses) == limit
-        return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)
+        return await self._page(query)
 
     async def position(self) -> int:
         """Return the position of the ledger's last entry."""
@@ -189,6 +187,9 @@ class AsyncReading:
             after=after,
             limit=limit,
         )
+        return await self._page(query)
+
+    async def _page(self, query: LeaseQuery) -> Page:
         statuses = await self._calls.read(self._registrar.page, query)
-        full = len(statuses) == limit
+        full = len(statuses) == query.limit
         return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)

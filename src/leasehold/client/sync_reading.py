@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leasehold.client.calls import BlockingCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
 from leasehold.engine.audit import Audit
-from leasehold.engine.port import Head
+from leasehold.engine.port import Head, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
 from leasehold.engine.waiters import Waiter, waiters
 from leasehold.kernel.chain import Entry
@@ -119,9 +119,7 @@ class Reading:
             after=after,
             limit=limit,
         )
-        statuses = self._calls.read(self._registrar.page, query)
-        full = len(statuses) == limit
-        return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)
+        return self._page(query)
 
     def position(self) -> int:
         """Return the position of the ledger's last entry."""
@@ -188,6 +186,9 @@ class Reading:
             after=after,
             limit=limit,
         )
+        return self._page(query)
+
+    def _page(self, query: LeaseQuery) -> Page:
         statuses = self._calls.read(self._registrar.page, query)
-        full = len(statuses) == limit
+        full = len(statuses) == query.limit
         return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)
