@@ -1,8 +1,10 @@
 """Real processes: forks, stops, ends, and races."""
 
 import asyncio
+import copy
 import json
 import os
+import pickle
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -276,3 +278,14 @@ def test_a_holder_that_was_killed_is_followed_by_another_with_a_higher_token(url
 
         assert held.value.holder == "stopped"
         assert leases.acquire("door").token > token
+
+
+@pytest.mark.parametrize("send", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_client_is_not_copied_nor_sent_to_another_process(send: Callable[[Any], Any]) -> None:
+    with leasehold.connect("memory:") as leases, pytest.raises(TypeError, match="connect there"):
+        send(leases)
+
+
+def test_a_lease_is_not_sent_to_another_process() -> None:
+    with leasehold.connect("memory:") as leases, pytest.raises(TypeError, match="connect there"):
+        pickle.dumps(leases.acquire("door"))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
@@ -28,6 +28,9 @@ class AsyncReading:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._registrar.store.url}, tenant {self._tenant}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client cannot be copied, nor sent to another process; connect there")
 
     async def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
@@ -136,15 +139,13 @@ class AsyncReading:
         """
         position = await self._calls.read(self._registrar.position) if after is None else after
         while True:
-            seen = await self._calls.read(self._registrar.position)
             query = entry_query(self._tenant, resource=resource, holder=holder, after=position)
-            entries = await self._calls.read(self._registrar.follow, query)
+            entries, end = await self._calls.read(self._registrar.follow, query)
             for entry in entries:
                 yield entry
                 position = entry.position
             if not entries:
-                # Nothing of interest up to what was there before we looked: go on behind it.
-                position = max(position, seen)
+                position = max(position, end)  # There is nothing of interest before.
                 await self._calls.until_beyond(position)
 
     async def head(self) -> Head:

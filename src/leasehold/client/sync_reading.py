@@ -4,7 +4,7 @@
 import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.client.calls import BlockingCalls
 from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
@@ -29,6 +29,9 @@ class Reading:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._registrar.store.url}, tenant {self._tenant}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client cannot be copied, nor sent to another process; connect there")
 
     def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
@@ -135,15 +138,13 @@ class Reading:
         """
         position = self._calls.read(self._registrar.position) if after is None else after
         while True:
-            seen = self._calls.read(self._registrar.position)
             query = entry_query(self._tenant, resource=resource, holder=holder, after=position)
-            entries = self._calls.read(self._registrar.follow, query)
+            entries, end = self._calls.read(self._registrar.follow, query)
             for entry in entries:
                 yield entry
                 position = entry.position
             if not entries:
-                # Nothing of interest up to what was there before we looked: go on behind it.
-                position = max(position, seen)
+                position = max(position, end)  # There is nothing of interest before.
                 self._calls.until_beyond(position)
 
     def head(self) -> Head:

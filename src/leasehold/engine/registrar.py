@@ -154,10 +154,10 @@ class Registrar:
                 pruned=snapshot.pruned, checkpoint=kept.position, at_ns=event.at_ns, actor=event.actor
             )
 
-    def follow(self, query: EntryQuery) -> list[Entry]:
-        """Return one page of the ledger; raise HistoryPruned if entries right behind `query.after` are gone.
+    def follow(self, query: EntryQuery) -> tuple[list[Entry], int]:
+        """Return one page of the ledger, and where the ledger ended at that moment.
 
-        0 asks for whatever there is.
+        Raise HistoryPruned if entries right behind `query.after` are gone; 0 asks for whatever there is.
         """
         with self.store.snapshot() as snapshot:
             gone = snapshot.pruned
@@ -167,7 +167,7 @@ class Registrar:
                     f"stands now, and go on behind {gone}",
                     position=gone,
                 )
-            return snapshot.entries(query)
+            return snapshot.entries(query), snapshot.head.position
 
     def position(self) -> int:
         """Return the position of the ledger's last entry."""
