@@ -2,7 +2,8 @@
 
 In every turn somebody joins the queue, the holder releases, which hands the lease to the head of the queue,
 and that one confirms it, so a queue keeps its length. Each command is run as another process would run it,
-which knows nothing of the one before; and then as one of many tasks of a single process would.
+which knows nothing of the one before; and then as one of many tasks of a single process would. The same for a
+plain name, and for a path, whose queue is that of its whole tree.
 """
 
 import statistics
@@ -21,13 +22,22 @@ from leasehold.stores.sqlite import SqliteStore
 
 FEW, MANY = 10, 1_000
 TURNS = 300
+KINDS = (
+    ("processes", "door", False),
+    ("tasks", "door", True),
+    ("processes, a path", "/house/door", False),
+    ("tasks, a path", "/house/door", True),
+)
 STEPS = ("join the queue", "release to the head", "confirm")
 
 
 def run(report: Report, folder: Path) -> None:
     """Measure each step of a hand-over, with few and with many who wait, in turns."""
-    for kind, recall in (("processes", False), ("tasks", True)):
-        lines = {count: _Line(folder / f"{kind}-{count}.db", count, recall=recall) for count in (FEW, MANY)}
+    for kind, resource, recall in KINDS:
+        lines = {
+            count: _Line(folder / f"{kind}-{count}.db", resource, count, recall=recall)
+            for count in (FEW, MANY)
+        }
         seconds: dict[tuple[int, str], list[float]] = defaultdict(list)
         for _ in range(TURNS):
             for count, line in lines.items():
@@ -44,9 +54,10 @@ def run(report: Report, folder: Path) -> None:
 class _Line:
     """A queue of always the same length."""
 
-    def __init__(self, path: Path, count: int, *, recall: bool) -> None:
+    def __init__(self, path: Path, resource: str, count: int, *, recall: bool) -> None:
         self._store = SqliteStore(path, durability="fast")
         self._recall = Recall() if recall else None
+        self._resource = resource
         self._ids = Ids()
         open_epoch(self._store)
         claims = [self._claim() for _ in range(count + 1)]
@@ -55,7 +66,7 @@ class _Line:
         self._served = 0
 
     def _claim(self) -> Acquire:
-        return claim("door", f"holder-{self._ids.new()}", wait=True)
+        return claim(self._resource, f"holder-{self._ids.new()}", wait=True)
 
     def turn(self) -> tuple[float, float, float]:
         """Let one join, one release and one confirm; return how many seconds each took."""

@@ -42,15 +42,13 @@ from leasehold.kernel.events import Event, LeaseIssued, Remembered, decode_event
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import Quotas
-from leasehold.kernel.paths import related
 from leasehold.kernel.records import CHILDREN_PAGE, Keys, Missing, Records
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.replay import State, replay
 from leasehold.kernel.tick import Now
-from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.kernel.view import View
 from leasehold.kernel.wellformed import check_command
-from leasehold.stores.memory.queues import read_tree
+from leasehold.stores.memory.queues import read_queues
 
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
@@ -353,21 +351,8 @@ def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
             for parent in keys.children
         },
     )
-    for tenant, resource, limit in keys.queues:
-        ends = []
-        for mode in (Mode.EXCLUSIVE, Mode.SHARED):
-            queue = [one for one in _queue(unended, tenant, resource) if one.mode is mode]
-            chosen += queue[:limit]
-            ends.append(LAST_PLACE if len(queue) < limit else queue[limit - 1].place)
-        records.queues[(tenant, resource, limit)] = (ends[0], ends[1])
-    for tree in keys.trees:
-        read_tree(unended, tree, records)
+    read_queues(unended, keys, records)
     chosen += records.leases
-    for tenant, resource, place in keys.places:
-        queue = _queue(unended, tenant, resource)
-        records.places[(tenant, resource, place)] = sum(one.place < place for one in queue)
-        if place == LAST_PLACE:
-            records.ends[(tenant, resource)] = queue[-1].place if queue else ""
     records.leases = list({lease.lease_id: lease for lease in chosen}.values())
     chosen += [child for here in records.children.values() for child in here]
     named = keys.resources | {(lease.tenant, lease.resource) for lease in chosen}
@@ -385,18 +370,8 @@ def _queue(unended: list[Lease], tenant: str, resource: str) -> list[Lease]:
 
 
 def _is_asked_for(lease: Lease, keys: Keys) -> bool:
-    holder = (lease.tenant, lease.holder)
-    return (
-        lease.lease_id in keys.leases
-        or (lease.state is LeaseState.ACTIVE and (lease.tenant, lease.resource) in keys.resources)
-        or (lease.state is LeaseState.ACTIVE and holder in keys.owners)
-        or (lease.is_waiting and holder in keys.waits)
-        or (
-            not lease.is_terminal
-            and any(
-                lease.tenant == tenant and related(lease.resource, path) for tenant, path in keys.whole_trees
-            )
-        )
+    return lease.lease_id in keys.leases or (
+        lease.state is LeaseState.ACTIVE and (lease.tenant, lease.resource) in keys.resources
     )
 
 

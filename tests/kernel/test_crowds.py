@@ -492,6 +492,14 @@ class TestTransfer:
 
         assert granted.expires_in_ns == 2 * TTL
 
+    def test_a_shared_lease_can_be_handed_over_beside_those_of_others(self) -> None:
+        registrar = Registrar()
+        lease = registrar.grant("ann", mode=Mode.SHARED)
+        registrar.grant("cem", mode=Mode.SHARED)
+        expect(Granted, registrar.ask(registrar.hand_over(lease, "bob")))
+
+        assert registrar.holders() == ["cem", "bob"]
+
     def test_is_not_for_those_who_wait(self) -> None:
         registrar = Registrar()
         lease = registrar.grant("ann")

@@ -10,7 +10,9 @@ from functools import reduce
 
 import pytest
 
+from leasehold.kernel import draft
 from leasehold.kernel.replay import replay
+from leasehold.stores.memory import queues
 from tests.kernel.small_crowd import Crowd, Step, beginning, check_nobody_is_idle, situation, taken
 
 pytestmark = pytest.mark.slow
@@ -88,6 +90,21 @@ def test_three_holders_of_a_path_and_its_directory_keep_the_law_in_every_three_s
     tried = steps(THREE, ("/d", "/d/x"), "", "shared")
     opening = (Step("acquire", "ann", "/d/x", "shared"), Step("acquire", "bob", "/d"))
     assert explored(THREE, tried, opening=opening, depth=3) == (1_405, 7_701)
+
+
+def test_holders_in_a_directory_keep_the_law_where_records_are_read_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of what is held and waited for around a path, one of each kind is read at first, and then two."""
+    for module in (draft, queues):
+        monkeypatch.setattr(module, "FIRST_IN_LINE", 1)
+    monkeypatch.setattr(draft, "FIRST_AROUND", 1)
+    monkeypatch.setattr(draft, "_NEXT_PAGE", 2)
+    tried = steps(TWO, ("/d", "/d/x"), "", "shared", "/d")
+    assert explored(TWO, tried, depth=4) == (2_439, 12_507)
+    tried = steps(THREE, ("/d", "/d/x", "/d/y"), "", "shared")
+    opening = (Step("acquire", "ann", "/d/x"), Step("acquire", "bob", "/d/y", "shared"))
+    assert explored(THREE, tried, opening=opening, depth=2) == (474, 1_875)
 
 
 def test_sequences_that_go_on_as_one_would_have_led_to_the_same_situations() -> None:

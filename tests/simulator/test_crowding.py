@@ -15,7 +15,7 @@ from leasehold.kernel.answers import Granted
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.draft import Draft
 from leasehold.kernel.events import LeaseLeft, LeaseReleased
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.ticket import Ticket
 from leasehold.kernel.view import View
 from leasehold.testing.simulator import SimulationFailed, simulate
@@ -105,8 +105,9 @@ def test_a_claim_that_is_granted_in_part(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     tree_of = View.tree_of
 
-    def flat(self: View, tenant: str, path: str) -> list[Lease]:
-        return [lease for lease in tree_of(self, tenant, path) if lease.resource == path]
+    def flat(self: View, tenant: str, path: str, limit: int) -> tuple[list[Lease], frozenset[Mode]]:
+        found, cut = tree_of(self, tenant, path, limit)
+        return [lease for lease in found if lease.resource == path], cut
 
     monkeypatch.setattr(View, "tree_of", flat)
     monkeypatch.setattr(draft, "related", lambda one, other: one == other)
@@ -173,17 +174,20 @@ def test_a_transfer_that_keeps_the_old_token(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_upgrade_beside_other_sharers(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (changing, queueing):
-        monkeypatch.setattr(module, "others_beside", lambda *_: iter(()))
+        monkeypatch.setattr(module, "others_beside", lambda *_: [])
     monkeypatch.setattr("leasehold.testing.simulator.closings.Closings._enter", lambda *_: None)
     assert "was not alone" in found()
 
 
 def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lenient(self: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
-        for lease in self.standing(wanted.tenant, wanted.resource):
-            theirs = lease.holder != holder and not queueing.is_delayed_for(lease, holder)
-            if theirs and lease.mode.conflicts_with(wanted.mode):
-                yield lease
+    def lenient(self: Draft, holder: str, wanted: Lease) -> list[Lease]:
+        return [
+            lease
+            for lease in self.standing(wanted.tenant, wanted.resource)
+            if lease.holder != holder
+            and not queueing.is_delayed_for(lease, holder)
+            and lease.mode.conflicts_with(wanted.mode)
+        ]
 
     for module in (claiming, queueing):
         monkeypatch.setattr(module, "holders_in_the_way", lenient)

@@ -27,10 +27,10 @@ from leasehold.kernel.chain import Entry
 from leasehold.kernel.commands import Command
 from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease, LeaseState
-from leasehold.kernel.limits import WAITERS_PER_RESOURCE, Quotas
+from leasehold.kernel.limits import Quotas
 from leasehold.kernel.lineage import standing
 from leasehold.kernel.paths import is_path
-from leasehold.kernel.records import Keys, Missing
+from leasehold.kernel.records import EVERYTHING, Keys, Missing
 from leasehold.kernel.refusals import Refusal
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
 from leasehold.kernel.ticket import CLAIM_WINDOW_NS
@@ -120,9 +120,10 @@ class Registrar:
 
         For a path, also who holds, or waits for, something above or below it.
         """
-        keys = Keys(whole_trees={(tenant, resource)})
-        if not is_path(resource):
-            keys = Keys(resources={(tenant, resource)}, queues={(tenant, resource, WAITERS_PER_RESOURCE)})
+        everything = (tenant, resource, EVERYTHING)
+        keys = Keys(resources={(tenant, resource)}, queues={everything})
+        if is_path(resource):
+            keys.trees.add(everything)
         with self.store.snapshot() as snapshot:
             found = {lease.lease_id: lease for lease in snapshot.read(keys).leases}
             statuses = [one for one in _statuses_of(list(found.values()), snapshot) if one.is_live]

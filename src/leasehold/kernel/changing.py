@@ -73,7 +73,7 @@ def _downgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision:
 
 
 def _upgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision | Refusal:
-    others = list(others_beside(draft, lease))
+    others = others_beside(draft, lease)
     if not others:
         end_delays(draft, lease.holder, lease, Mode.EXCLUSIVE)
         changed = mode_changed(lease, draft.now, Mode.EXCLUSIVE, draft.next_token(), command.request_key)
@@ -141,10 +141,10 @@ def transfer(command: Transfer, view: View, now: Now) -> Decision | Refusal:
 def _cannot_receive(command: Transfer, draft: Draft, lease: Lease) -> Refusal | None:
     """Refuse to give a lease to somebody who could not have acquired it in its holder's place."""
     tenant, to = command.tenant, command.to
-    for other in draft.standing(tenant, lease.resource):
-        if other.holder == to and other.resource == lease.resource:
+    for other in draft.standing_on(tenant, lease.resource):
+        if other.holder == to:
             return about(RefusalCode.ALREADY_HELD, other, draft.now)
-    blockers = list(holders_in_the_way(draft, to, lease))
+    blockers = holders_in_the_way(draft, to, lease)
     if blockers:
         return about(RefusalCode.HELD, last_to_expire(blockers, draft.now), draft.now)
     refusal = already_waiting(draft, tenant, to, [lease])

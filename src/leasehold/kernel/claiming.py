@@ -19,7 +19,6 @@ from leasehold.kernel.limits import WAITERS_PER_RESOURCE, check_quotas, over_lim
 from leasehold.kernel.paths import is_path
 from leasehold.kernel.placing import place_of, waiting
 from leasehold.kernel.queueing import (
-    crowded_out,
     end_delays,
     holders_in_the_way,
     promote,
@@ -50,10 +49,6 @@ def claim(
         if view.lease(lease_id) is not None:
             return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=lease_id)
     draft = Draft(view, now)
-    for resource, mode in () if command.wait else command.targets:
-        blocker = crowded_out(draft, command.tenant, command.holder, resource, mode)
-        if blocker is not None:
-            return about(RefusalCode.HELD, blocker, now)
     for resource in (command.resource, *(one.resource for one in command.also)):
         draft.standing(command.tenant, resource)
     promote(draft)
@@ -61,8 +56,8 @@ def claim(
     own = [
         lease
         for one in wanted
-        for lease in draft.standing(one.tenant, one.resource)
-        if lease.holder == command.holder and lease.resource == one.resource
+        for lease in draft.standing_on(one.tenant, one.resource)
+        if lease.holder == command.holder
     ]
     if own and not command.adopt:
         return about(RefusalCode.ALREADY_HELD, own[-1], now)
@@ -130,7 +125,7 @@ def _obstacle(draft: Draft, command: Acquire, wanted: list[Lease], own: list[Lea
     """
     replaced = {lease.resource for lease in own}
     for one in wanted:
-        holding = list(holders_in_the_way(draft, command.holder, one))
+        holding = holders_in_the_way(draft, command.holder, one)
         if holding:
             return about(RefusalCode.HELD, last_to_expire(holding, draft.now), draft.now)
         if one.resource not in replaced:

@@ -14,13 +14,15 @@ import msgspec
 from leasehold.kernel.draft import Draft, upgrade_left
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.paths import is_path
-from leasehold.kernel.queueing import in_the_way
-from leasehold.kernel.records import Keys, Missing
+from leasehold.kernel.queueing import conflicting, others_among, waiters_in_the_way
+from leasehold.kernel.records import Gathering
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.ticket import LAST_PLACE
 
 DEADLOCK = "deadlock: "
 """What the reason begins with when a waiter had to leave because it would have waited for ever."""
+_PATHS_LOOKED_AT = 16
+"""Around how many paths that a holder holds to look for others that wait, to be spared a longer search."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -50,22 +52,29 @@ def find_cycle(draft: Draft, tenant: str, holder: str) -> list[Step]:
 
 def _waits_of_all(draft: Draft, tenant: str, holders: list[str]) -> Iterator[tuple[str, list[Step]]]:
     """Yield what each of several holders waits for; ask for all records that are missing for that at once."""
-    missing = Keys()
+    gathering = Gathering()
     found: list[tuple[str, list[Step]]] = []
     for holder in holders:
-        try:
+        with gathering.step():
             found.append((holder, list(_waits_of(draft, tenant, holder))))
-        except Missing as one:
-            missing.add(one.keys)
-    if missing != Keys():
-        raise Missing(missing)
+    gathering.end()
     return iter(found)
 
 
 def _waits_of(draft: Draft, tenant: str, holder: str) -> Iterator[Step]:
     for waiter in draft.waits_of(tenant, holder):
-        for blocker in in_the_way(draft, waiter):
+        for blocker in _in_the_way(draft, waiter):
             yield Step(waiter, blocker.holder)
+
+
+def _in_the_way(draft: Draft, wanted: Lease) -> Iterator[Lease]:
+    """Yield everything that a waiting lease waits for and that may wait for something itself."""
+    held = draft.standing_in_tangle(wanted.tenant, wanted.resource)
+    if wanted.is_upgrading:
+        yield from others_among(held, wanted.holder)
+        return
+    yield from conflicting(held, wanted.holder, wanted.mode)
+    yield from waiters_in_the_way(draft, wanted.holder, wanted)
 
 
 def may_be_waited_for(draft: Draft, tenant: str, holder: str, claim: list[Lease]) -> bool:
@@ -77,13 +86,27 @@ def may_be_waited_for(draft: Draft, tenant: str, holder: str, claim: list[Lease]
     own = {lease.lease_id for lease in claim}
     if any(lease.lease_id not in own for lease in draft.waits_of(tenant, holder)):
         return True
-    for lease in claim:
-        if is_path(lease.resource) or _anybody_behind(draft, lease):
-            return True
-    return any(
-        is_path(lease.resource) or draft.view.is_awaited(tenant, lease.resource)
-        for lease in draft.owned_by(tenant, holder)
-    )
+    if any(_anybody_behind(draft, lease) for lease in claim):
+        return True
+    owned = draft.owned_by(tenant, holder)
+    paths = [lease for lease in owned if is_path(lease.resource)]
+    if len(paths) > _PATHS_LOOKED_AT:
+        return True
+    gathering = Gathering()
+    awaited = any(draft.view.is_awaited(tenant, lease.resource) for lease in owned)
+    for lease in paths:
+        with gathering.step():
+            awaited = awaited or _anybody_around(draft, lease)
+    gathering.end()
+    return awaited
+
+
+def _anybody_around(draft: Draft, held: Lease) -> bool:
+    """Say whether anybody else waits for a path, or above or below it."""
+    standing = draft.standing(held.tenant, held.resource)
+    if any(lease.is_upgrading and lease.holder != held.holder for lease in standing):
+        return True
+    return any(waiter.holder != held.holder for waiter in draft.waiters(held.tenant, held.resource))
 
 
 def _anybody_behind(draft: Draft, lease: Lease) -> bool:

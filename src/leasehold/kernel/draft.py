@@ -8,6 +8,7 @@ those first and from the view second.
 Whatever time has done to a lease that is met on the way is drafted as well, and so is what became free.
 """
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 
@@ -31,8 +32,8 @@ from leasehold.kernel.events import (
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import is_path, related
-from leasehold.kernel.records import FIRST_IN_LINE, ResourceKey
+from leasehold.kernel.paths import ancestors, descendant_range, is_path, related
+from leasehold.kernel.records import FIRST_AROUND, FIRST_IN_LINE, ResourceKey
 from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.kernel.view import View
@@ -44,7 +45,7 @@ DELAYED_FOR = "lock_delay_for"
 """In the metadata of a lease that only keeps a resource closed: who may come back nevertheless."""
 
 _NEXT_PAGE = 16
-"""How many times as many waiters to read when those that were read first are not enough."""
+"""How many times as many leases to read when those that were read first are not enough."""
 
 
 class Draft:
@@ -60,18 +61,22 @@ class Draft:
         self.wakes: list[str] = []
         """Where waiters are to be woken whose situation has changed."""
         self._changed: dict[str, Lease] = {}
+        self._touched: dict[ResourceKey, dict[str, None]] = {}
+        """By resource: the changed leases."""
+        self._touched_paths: list[ResourceKey] = []
+        """Those of these resources that are paths, sorted."""
         self._authority = view.authority
         if decision is not None:
             self.wakes += decision.wakes
             for lease in decision.leases:
-                self._changed[lease.lease_id] = lease
+                self._put(lease)
             for event in decision.events:
                 self._take_in(event)
 
     def add(self, event: LeaseEvent) -> None:
         """Draft one more event."""
         for lease_id in event.lease_ids:
-            self._changed[lease_id] = evolve(self.lease(lease_id), event)
+            self._put(evolve(self.lease(lease_id), event))
         self._take_in(event)
 
     def _take_in(self, event: LeaseEvent) -> None:
@@ -138,11 +143,46 @@ class Draft:
         return [self.known(lease_id) for lease_id in group] if group else [lease]
 
     def standing(self, tenant: str, resource: str) -> list[Lease]:
-        """Return the leases that stand in the reach of a resource; note what time has done to the others."""
-        if is_path(resource):
-            found = self.view.tree_of(tenant, resource)
-        else:
-            found = self.view.unended_on(tenant, resource)
+        """Return the leases that stand in the reach of a resource; note what time has done to the others.
+
+        Of very many around a path these are some; those that wait to be exclusive are all among them.
+        """
+        return next(self.standing_pages(tenant, resource, Mode.EXCLUSIVE))
+
+    def standing_pages(self, tenant: str, resource: str, mode: Mode) -> Iterator[list[Lease]]:
+        """Yield the leases that stand in the reach of a resource: around a path some first, then ever more.
+
+        The last that is yielded has all that are in the way of `mode`.
+        """
+        if not is_path(resource):
+            yield self._standing(self.view.unended_on(tenant, resource), tenant, resource)
+            return
+        limit, more = FIRST_AROUND, True
+        while more:
+            found, cut = self.view.tree_of(tenant, resource, limit)
+            yield self._standing(found, tenant, resource)
+            limit, more = limit * _NEXT_PAGE, any(mode.conflicts_with(theirs) for theirs in cut)
+
+    def standing_on(self, tenant: str, resource: str) -> list[Lease]:
+        """Return the leases that stand on a resource itself."""
+        found = self._standing(self.view.unended_on(tenant, resource), tenant, resource)
+        return [lease for lease in found if lease.resource == resource]
+
+    def standing_in_tangle(self, tenant: str, resource: str) -> list[Lease]:
+        """Return the leases that stand in the reach of a resource and can keep somebody waiting for ever.
+
+        Those are all; around a path, if there are very many, all whose holders wait for something themselves.
+        """
+        if not is_path(resource) or not self.view.tree_of(tenant, resource, FIRST_AROUND)[1]:
+            return self.standing(tenant, resource)
+        waiting = {one.holder for one in self._changed.values() if one.is_waiting and one.tenant == tenant}
+        tangle = self.view.tangle_of(tenant, resource, waiting)
+        names = dict.fromkeys((*tangle, *self.view.changed, *self.view.created))
+        leases = (self.known(lease_id) for lease_id in names)
+        found = [one for one in leases if one.tenant == tenant and related(resource, one.resource)]
+        return self._standing(found, tenant, resource)
+
+    def _standing(self, found: list[Lease], tenant: str, resource: str) -> list[Lease]:
         while True:
             known = len(self.events)
             leases = [
@@ -152,27 +192,11 @@ class Draft:
             if len(self.events) == known:  # Else what was found to be over may have left a delay.
                 return standing
 
-    def glimpse(self, tenant: str, resource: str) -> list[Lease]:
-        """Return some leases that stand in the reach of a path below which there are very many; else none.
-
-        What time has done to others is not noted: who looks at some only changes nothing.
-        """
-        found = self.view.glimpse_of(tenant, resource) if is_path(resource) else None
-        if found is None:
-            return []
-        here = (self._changed.get(lease.lease_id, lease) for lease in found)
-        held = sorted((one for one in here if one.state is LeaseState.ACTIVE), key=lambda one: one.token)
-        return [lease for lease in held if not age(lease, self.view, self.now)[0]]
-
     def waiters(self, tenant: str, resource: str, mode: Mode | None = None) -> Iterator[Lease]:
         """Yield those who wait in the reach of a resource (`mode`: in this mode), first in line first.
 
         Those of whom nothing was heard for too long are not among them; that they left is noted.
         """
-        if is_path(resource):
-            tree = self.view.tree_of(tenant, resource)
-            yield from self._in_line(tree, tenant, resource, mode, ("", LAST_PLACE))
-            return
         limit, place, horizon = FIRST_IN_LINE, "", ""
         while horizon != LAST_PLACE:
             found, horizon = self.view.queue_of(tenant, resource, mode, limit)
@@ -202,10 +226,27 @@ class Draft:
     def _patched(self, found: list[Lease], tenant: str, resource: str) -> list[Lease]:
         """Return leases as they are in this draft, with those that came to be in it."""
         patched = {lease.lease_id: self._changed.get(lease.lease_id, lease) for lease in found}
-        for lease_id, lease in self._changed.items():
-            if lease.tenant == tenant and related(resource, lease.resource):
-                patched[lease_id] = lease
+        for key in self._touched_around(tenant, resource):
+            for lease_id in self._touched.get(key, ()):
+                patched[lease_id] = self._changed[lease_id]
         return list(patched.values())
+
+    def _touched_around(self, tenant: str, resource: str) -> Iterator[ResourceKey]:
+        """Yield where, in the reach of a resource, anything may have changed in this draft."""
+        yield tenant, resource
+        if is_path(resource):
+            for above in ancestors(resource):
+                yield tenant, above
+            first, end = descendant_range(resource)
+            start = bisect_left(self._touched_paths, (tenant, first))
+            yield from self._touched_paths[start : bisect_left(self._touched_paths, (tenant, end))]
+
+    def _put(self, lease: Lease) -> None:
+        self._changed[lease.lease_id] = lease
+        key = (lease.tenant, lease.resource)
+        if key not in self._touched and is_path(lease.resource):
+            insort(self._touched_paths, key)
+        self._touched.setdefault(key, {})[lease.lease_id] = None
 
     def aged(self, lease: Lease) -> Lease:
         """Note what time has done to a lease, and to the claim it belongs to."""
@@ -232,11 +273,9 @@ class Draft:
 
     def count_ahead(self, tenant: str, resource: str, place: str) -> int:
         """Return how many waiters in the reach of a resource are ahead of a place in its queue."""
-        if is_path(resource):
-            return sum(lease.place < place for lease in self.waiters(tenant, resource))
         count = self.view.count_ahead(tenant, resource, place)
         for lease_id, lease in self._changed.items():
-            if (lease.tenant, lease.resource) == (tenant, resource):
+            if lease.tenant == tenant and related(resource, lease.resource):
                 before = self.view.lease(lease_id)
                 count -= before is not None and before.state is LeaseState.PENDING and before.place < place
                 count += lease.state is LeaseState.PENDING and lease.place < place

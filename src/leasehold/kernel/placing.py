@@ -36,7 +36,7 @@ def waiting(now: Now, claimed: list[Lease], places: tuple[Place, ...]) -> Waitin
 def place_of(draft: Draft, one: Lease) -> Place:
     """Tell a waiter its place on one resource as things stand."""
     position = 1 + draft.count_ahead(one.tenant, one.resource, one.place)
-    holding = list(holders_in_the_way(draft, one.holder, one))
+    holding = holders_in_the_way(draft, one.holder, one)
     if holding:
         return place_behind(one, position, last_to_expire(holding, draft.now), draft.now)
     return place_behind(one, position, next(waiters_in_the_way(draft, one.holder, one), None), draft.now)

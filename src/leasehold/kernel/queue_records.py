@@ -8,16 +8,26 @@ held, and who waits, is kept by resource, by holder and by directory.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import ancestors, is_path
-from leasehold.kernel.records import HolderKey, Keys, Missing, PlaceKey, Records, ResourceKey
+from leasehold.kernel.paths import ancestors, is_path, related
+from leasehold.kernel.records import (
+    HolderKey,
+    Keys,
+    Missing,
+    PlaceKey,
+    Records,
+    ResourceKey,
+    TangleKey,
+)
 from leasehold.kernel.ticket import LAST_PLACE
 from leasehold.kernel.waiting_line import WaitingLine
 
 _NOTHING: dict[str, Lease] = {}
 _NOBODY = WaitingLine()
+_NOT_CUT: frozenset[Mode] = frozenset()
+_ALL_CUT = frozenset(Mode)
 
 
 class QueueRecords:
@@ -33,10 +43,17 @@ class QueueRecords:
         self.reshaped: set[str] = set()
         """Those of the changed leases of which more has changed than their time or their end."""
         self._awaited: set[ResourceKey] = set()
-        self._trees_asked: set[ResourceKey] = set()
-        self._wide_trees: set[ResourceKey] = set()
-        """Those of which not everything was read that is below."""
+        self._whole_trees: set[ResourceKey] = set()
+        """Paths of which everything is known that is held around them."""
+        self._cut_trees: dict[ResourceKey, tuple[int, frozenset[Mode]]] = {}
+        """Others: how many of each mode were read, and the modes in which there may be more."""
+        self._tangles: dict[TangleKey, list[str]] = {}
+        self._newly_waiting: set[HolderKey] = set()
+        """Who waits for something with which events have had to do: a store does not know of it yet."""
+        self._whole_queues: set[ResourceKey] = set()
+        """Resources of which everybody is known who waits for them, or around them."""
         self._queues: dict[ResourceKey, tuple[int, str, str]] = {}
+        """Others: how many of each mode were read, and up to which places."""
         self._places: dict[PlaceKey, int] = {}
         self._ends: dict[ResourceKey, str] = {}
         self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
@@ -44,16 +61,23 @@ class QueueRecords:
         self._owners_asked: set[HolderKey] = set()
 
     def _load_queues(self, keys: Keys, records: Records) -> None:
-        self._wide_trees = (self._wide_trees | (records.wide - self._trees_asked)) - keys.whole_trees
-        self._trees_asked |= keys.trees | keys.whole_trees
+        for tenant, path, limit in keys.trees:
+            cut = records.cut.get((tenant, path, limit), _NOT_CUT)
+            if cut:
+                self._cut_trees[(tenant, path)] = (limit, cut)
+            else:
+                self._whole_trees.add((tenant, path))
+        self._tangles.update(records.tangles)
         self._waits_asked |= keys.waits
         self._owners_asked |= keys.owners
         if self._by_holder is None and (keys.waits or keys.owners):
             self._file_by_holder()
         self._places.update(records.places)
         self._ends.update(records.ends)
-        for tenant, resource, limit in keys.queues:
-            exclusive, shared = records.queues[(tenant, resource, limit)]
+        for (tenant, resource, limit), (exclusive, shared) in records.queues.items():
+            if exclusive == shared == LAST_PLACE:
+                self._whole_queues.add((tenant, resource))
+                continue
             known = self._queues.get((tenant, resource), (0, "", ""))
             self._queues[(tenant, resource)] = max(known, (limit, exclusive, shared))
 
@@ -66,49 +90,80 @@ class QueueRecords:
         """Say whether anybody may wait for a resource on which a lease was loaded, or that was asked for."""
         return (tenant, resource) in self._awaited
 
-    def tree_of(self, tenant: str, path: str) -> list[Lease]:
-        """Return every unended lease on a path, above it and below it, waiters included."""
-        if self.glimpse_of(tenant, path) is not None:
-            raise Missing(Keys(whole_trees={(tenant, path)}))
-        return self._known_around(tenant, path)
+    def tree_of(self, tenant: str, path: str, limit: int) -> tuple[list[Lease], frozenset[Mode]]:
+        """Return unended leases held on a path, above it and below it: `limit` or more in each mode, or all.
 
-    def glimpse_of(self, tenant: str, path: str) -> list[Lease] | None:
-        """Return some of the unended leases on a path, above it and below it; None if all are known."""
-        if (tenant, path) not in self._trees_asked:
-            raise Missing(Keys(trees={(tenant, path)}))
-        return self._known_around(tenant, path) if (tenant, path) in self._wide_trees else None
-
-    def _known_around(self, tenant: str, path: str) -> list[Lease]:
+        With them, the modes in which there may be more. All that wait to be exclusive are among them.
+        """
+        cut = _NOT_CUT
+        if not self._is_whole(tenant, path, self._whole_trees):
+            read, cut = self._cut_trees.get((tenant, path), (0, _ALL_CUT))
+            if read < limit:
+                raise Missing(Keys(trees={(tenant, path, limit)}))
         found: list[Lease] = []
-        for resource in (*ancestors(path), path, *self._below.get((tenant, path), ())):
+        for resource in self._around(tenant, path):
             found += self._held.get((tenant, resource), _NOTHING).values()
-            found += self._lines.get((tenant, resource), _NOBODY).up_to(LAST_PLACE)
-        return found
+        return found, cut
+
+    def _around(self, tenant: str, resource: str) -> Iterator[str]:
+        """Yield a resource and, for a path, all above it, and all below it of which anything is known."""
+        yield resource
+        if is_path(resource):
+            yield from ancestors(resource)
+            yield from self._below.get((tenant, resource), ())
+
+    def _is_whole(self, tenant: str, resource: str, whole: set[ResourceKey]) -> bool:
+        """Say whether a resource is among those of which all is known, or a path that covers it is."""
+        if (tenant, resource) in whole:
+            return True
+        return is_path(resource) and any((tenant, above) in whole for above in ancestors(resource))
+
+    def tangle_of(self, tenant: str, path: str, holders: Collection[str]) -> list[str]:
+        """Return leases held around a path by those who wait for something, or by these holders, by id.
+
+        The rest of them are held by others. Those that events have changed are not all among them.
+        """
+        new = (name for in_tenant, name in self._newly_waiting if in_tenant == tenant)
+        keys = {(tenant, path, holder) for holder in ("", *holders, *new)}
+        unknown = keys - self._tangles.keys()
+        if unknown:
+            raise Missing(Keys(tangles=unknown))
+        return [lease_id for key in keys for lease_id in self._tangles[key]]
 
     def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], str]:
-        """Return the first waiters for a plain resource, `limit` or more of them, and up to which place.
+        """Return the first waiters for a resource, about `limit` of them, and up to which place they are all.
 
-        `mode`: only those who wait for it in this mode.
+        For a path, those who wait above and below it are among them. `mode`: only those who wait in this one.
         """
-        read, exclusive, shared = self._queues.get((tenant, resource), (0, "", ""))
-        horizon = min(exclusive, shared) if mode is None else (shared if mode is Mode.SHARED else exclusive)
-        if read < limit and horizon != LAST_PLACE:
-            raise Missing(Keys(queues={(tenant, resource, limit)}))
-        waiters = self._lines.get((tenant, resource), _NOBODY).up_to(horizon)
+        lines = [self._lines.get((tenant, one), _NOBODY) for one in self._around(tenant, resource)]
+        if self._is_whole(tenant, resource, self._whole_queues):
+            horizon = min(line.end_of(limit) for line in lines)
+        else:
+            read, exclusive, shared = self._queues.get((tenant, resource), (0, "", ""))
+            both = min(exclusive, shared)
+            horizon = both if mode is None else (shared if mode is Mode.SHARED else exclusive)
+            if read < limit and horizon != LAST_PLACE:
+                raise Missing(Keys(queues={(tenant, resource, limit)}))
+        waiters = [lease for line in lines for lease in line.up_to(horizon)]
         if mode is not None:
             waiters = [lease for lease in waiters if lease.mode is mode]
         return waiters, horizon
 
     def count_ahead(self, tenant: str, resource: str, place: str) -> int:
-        """Return how many waiters for a plain resource are ahead of a place in its queue."""
+        """Return how many waiters for a resource, for a path also around it, are ahead of a place."""
+        if self._is_whole(tenant, resource, self._whole_queues):
+            around = self._around(tenant, resource)
+            return sum(self._lines.get((tenant, one), _NOBODY).count_ahead(place) for one in around)
         key = (tenant, resource)
         count = self._places.get((*key, place))
         if count is None and place > self._ends.get(key, LAST_PLACE):
             count = self._places[(*key, LAST_PLACE)]  # It is behind all that the store knows of.
         if count is None:
             raise Missing(Keys(places={(*key, place)}))
-        changes = self._queue_changes.get(key, [])
-        return count + sum(change for theirs, change in changes if theirs < place)
+        changed = [key] if not is_path(resource) else [one for one in self._queue_changes if _meet(key, one)]
+        for one in changed:
+            count += sum(change for theirs, change in self._queue_changes.get(one, ()) if theirs < place)
+        return count
 
     def waits_of(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease of a holder with which it waits for something."""
@@ -173,6 +228,7 @@ class QueueRecords:
         self.reshaped.add(after.lease_id)
         if after.is_waiting:
             self._awaited.add(key)
+            self._newly_waiting.add((after.tenant, after.holder))
         change = (after.state is LeaseState.PENDING) - (
             before is not None and before.state is LeaseState.PENDING
         )
@@ -181,12 +237,19 @@ class QueueRecords:
             self._queue_changes.setdefault(key, []).append((waiter.place, change))
 
     def _forget_queues(self) -> None:
-        """Have queues read anew by the next batch; what is awaited is kept, as nobody else has written."""
+        """Have queues read anew by the next batch; what is known whole stays so: nobody else has written."""
         self.reshaped = set()
+        self._cut_trees = {}
+        self._tangles = {}
+        self._newly_waiting = set()
         self._queues = {}
         self._places = {}
         self._ends = {}
         self._queue_changes = {}
+
+
+def _meet(one: ResourceKey, other: ResourceKey) -> bool:
+    return one[0] == other[0] and related(one[1], other[1])
 
 
 def has_another_shape(before: Lease, after: Lease) -> bool:

@@ -25,39 +25,35 @@ from leasehold.kernel.events import (
     LeaseRevoked,
 )
 from leasehold.kernel.happening import happened
-from leasehold.kernel.lease import Lease, Mode, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.paths import covers, is_path
+from leasehold.kernel.records import Gathering
 from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import CLAIM_WINDOW_NS, NEXT_IN_LINE
 from leasehold.kernel.view import View
 
 
-def holders_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
-    """Yield the leases of others that conflict with what a holder wants.
+def holders_in_the_way(draft: Draft, holder: str, wanted: Lease) -> list[Lease]:
+    """Return the leases of others that conflict with what a holder wants.
 
-    Below a directory there may be very many, of which the first is all that most want to know.
+    Around a path there may be very many. Then these are some of them; none only if there are none.
     """
-    yield from _conflicting(draft.glimpse(wanted.tenant, wanted.resource), holder, wanted.mode)
-    # Nothing comes twice: who goes on has to read all, and then there is no glimpse any more.
-    yield from _conflicting(draft.standing(wanted.tenant, wanted.resource), holder, wanted.mode)
+    for page in draft.standing_pages(wanted.tenant, wanted.resource, wanted.mode):
+        found = conflicting(page, holder, wanted.mode)
+        if found:
+            return found
+    return []
 
 
-def _conflicting(leases: list[Lease], holder: str, mode: Mode) -> Iterator[Lease]:
-    for lease in leases:
-        theirs = lease.holder != holder and not is_delayed_for(lease, holder)
-        if theirs and (lease.mode.conflicts_with(mode) or lease.is_upgrading):
-            yield lease
-
-
-def crowded_out(draft: Draft, tenant: str, holder: str, resource: str, mode: Mode) -> Lease | None:
-    """Return a lease in the way of a claim on a directory with very many below, if one is seen at once.
-
-    None as well for who holds the directory itself: that is for others to judge.
-    """
-    glimpsed = draft.glimpse(tenant, resource)
-    if any(lease.holder == holder and lease.resource == resource for lease in glimpsed):
-        return None
-    return next(_conflicting(glimpsed, holder, mode), None)
+def conflicting(leases: list[Lease], holder: str, mode: Mode) -> list[Lease]:
+    """Return those of some leases in its reach that conflict with what a holder wants."""
+    return [
+        lease
+        for lease in leases
+        if lease.holder != holder
+        and (lease.mode.conflicts_with(mode) or lease.is_upgrading)
+        and not is_delayed_for(lease, holder)
+    ]
 
 
 def waiters_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lease]:
@@ -70,20 +66,27 @@ def waiters_in_the_way(draft: Draft, holder: str, wanted: Lease) -> Iterator[Lea
             yield waiter
 
 
-def in_the_way(draft: Draft, wanted: Lease) -> Iterator[Lease]:
-    """Yield everything that a waiting lease waits for."""
+def first_in_the_way(draft: Draft, wanted: Lease) -> Lease | None:
+    """Return something that a waiting lease waits for; None if there is nothing."""
     if wanted.is_upgrading:
-        yield from others_beside(draft, wanted)
-        return
-    yield from holders_in_the_way(draft, wanted.holder, wanted)
-    yield from waiters_in_the_way(draft, wanted.holder, wanted)
+        return next(iter(others_beside(draft, wanted)), None)
+    for lease in holders_in_the_way(draft, wanted.holder, wanted):
+        return lease
+    return next(waiters_in_the_way(draft, wanted.holder, wanted), None)
 
 
-def others_beside(draft: Draft, lease: Lease) -> Iterator[Lease]:
-    """Yield the leases of others that keep a lease from becoming exclusive."""
-    for other in draft.standing(lease.tenant, lease.resource):
-        if other.holder != lease.holder and not is_delayed_for(other, lease.holder):
-            yield other
+def others_beside(draft: Draft, lease: Lease) -> list[Lease]:
+    """Return the leases of others that keep a lease from becoming exclusive; of very many, some."""
+    for page in draft.standing_pages(lease.tenant, lease.resource, Mode.EXCLUSIVE):
+        found = others_among(page, lease.holder)
+        if found:
+            return found
+    return []
+
+
+def others_among(leases: list[Lease], holder: str) -> list[Lease]:
+    """Return those of some leases in its reach that a holder who wants to be alone waits for."""
+    return [lease for lease in leases if lease.holder != holder and not is_delayed_for(lease, holder)]
 
 
 def is_delayed_for(lease: Lease, holder: str) -> bool:
@@ -96,7 +99,8 @@ def end_delays(draft: Draft, holder: str, wanted: Lease, mode: Mode) -> None:
 
     Who comes back for something in a directory only leaves the rest of it closed to others.
     """
-    for lease in draft.standing(wanted.tenant, wanted.resource):
+    *_, standing = draft.standing_pages(wanted.tenant, wanted.resource, mode)
+    for lease in standing:
         covered = is_delayed_for(lease, holder) and covers(wanted.resource, lease.resource)
         if covered and lease.mode.conflicts_with(mode):
             draft.add(released(lease, draft.now, ReleaseReason.VOLUNTARY))
@@ -113,14 +117,13 @@ def promote(draft: Draft) -> None:
 def _promote_on(draft: Draft, tenant: str, resource: str) -> None:
     standing = draft.standing(tenant, resource)
     for lease in standing:
-        if lease.is_upgrading and next(in_the_way(draft, lease), None) is None:
+        if lease.is_upgrading and first_in_the_way(draft, lease) is None:
             end_delays(draft, lease.holder, lease, Mode.EXCLUSIVE)
             draft.add(_upgraded(lease, draft))
             draft.wake(lease)
             standing = draft.standing(tenant, resource)
     if is_path(resource):
-        for waiter in draft.waiters(tenant, resource):
-            _grant_if_entitled(draft, waiter)
+        _promote_in_tree(draft, tenant, resource)
     elif not any(_is_final(lease) for lease in standing):
         _promote_in_line(draft, tenant, resource, free=not standing)
 
@@ -143,6 +146,25 @@ def _promote_in_line(draft: Draft, tenant: str, resource: str, *, free: bool) ->
         free = False
 
 
+def _promote_in_tree(draft: Draft, tenant: str, path: str) -> None:
+    """Grant to those who are entitled where something around a path has ended.
+
+    Below a directory there may be many of them, each with something else that has to be read first.
+    """
+    gathering = Gathering()
+    for waiter in draft.waiters(tenant, path):
+        with gathering.step():
+            _grant_if_entitled(draft, waiter)
+        if waiter.mode is Mode.EXCLUSIVE and covers(waiter.resource, path):
+            # All that come behind wait for this one, whether it was granted or not: but not its own holder.
+            with gathering.step():
+                for own in draft.waits_of(tenant, waiter.holder):
+                    if draft.known(own.lease_id).state is LeaseState.PENDING:
+                        _grant_if_entitled(draft, own)
+            break
+    gathering.end()
+
+
 def _grant_if_entitled(draft: Draft, waiter: Lease, *, first: bool = False) -> bool:
     """Grant a whole claim if nothing is in its way; return whether it was.
 
@@ -150,7 +172,7 @@ def _grant_if_entitled(draft: Draft, waiter: Lease, *, first: bool = False) -> b
     """
     claim = draft.group_of(waiter)
     if not first or len(claim) > 1:
-        if any(next(in_the_way(draft, one), None) is not None for one in claim):
+        if any(first_in_the_way(draft, one) is not None for one in claim):
             return False
         for one in claim:
             end_delays(draft, one.holder, one, one.mode)

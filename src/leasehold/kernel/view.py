@@ -196,7 +196,7 @@ class View(QueueRecords):
         self.eras.update(records.eras)
         if records.awaited:
             self._awaited |= records.awaited
-        if keys.queues or keys.trees or keys.whole_trees or keys.places or keys.waits or keys.owners:
+        if keys.queues or keys.trees or keys.tangles or keys.places or keys.waits or keys.owners:
             self._load_queues(keys, records)
         for parent_id in keys.children:
             self._load_children(parent_id, records.children.get(parent_id, []))
@@ -310,7 +310,7 @@ class View(QueueRecords):
         if self._children_whole:
             # Of a page that was not all, others are left by now.
             self._children_whole = {name: True for name, whole in self._children_whole.items() if whole}
-        if self._queues or self._places or self.reshaped:
+        if self._queues or self._places or self._cut_trees or self.reshaped:
             self._forget_queues()
         return len(self._leases) <= _LEASES_KEPT and not self.has_quotas
 

@@ -9,6 +9,7 @@ from operator import itemgetter
 import msgspec
 
 from leasehold.kernel.lease import Lease
+from leasehold.kernel.ticket import LAST_PLACE
 
 _PLACE = itemgetter(0)
 
@@ -39,3 +40,11 @@ class WaitingLine(msgspec.Struct, gc=False):
         """Return those whose place is not behind this one, first in line first."""
         end = bisect_right(self.places, place, key=_PLACE)
         return [self.leases[lease_id] for _, lease_id in self.places[:end]]
+
+    def count_ahead(self, place: str) -> int:
+        """Return how many have a place before this one."""
+        return bisect_left(self.places, place, key=_PLACE)
+
+    def end_of(self, count: int) -> str:
+        """Return the place up to which so many have theirs; behind all places, if there are no more."""
+        return self.places[count - 1][0] if len(self.places) > count else LAST_PLACE

@@ -1,10 +1,10 @@
 """The questions about those who wait, for the store in memory."""
 
-from collections import Counter
+from collections import defaultdict
 
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.paths import covers, related
-from leasehold.kernel.records import BELOW_PAGE, Keys, Records, ResourceKey
+from leasehold.kernel.records import FIRST_IN_LINE, Keys, QueueKey, Records, ResourceKey, TreeKey
 from leasehold.kernel.ticket import LAST_PLACE
 
 
@@ -21,64 +21,64 @@ class Unended:
         indexes = (*self.standing.values(), *self.waiting.values())
         return [self.leases[lease_id] for here in indexes for lease_id in here]
 
-    def queue(self, key: ResourceKey) -> list[Lease]:
-        """Return those who wait for a resource, first in line first."""
-        waiting = (self.leases[lease_id] for lease_id in self.waiting.get(key, {}))
-        return sorted(waiting, key=lambda lease: lease.place)
-
     def is_awaited(self, key: ResourceKey) -> bool:
         """Say whether anybody waits for a resource, or for being alone on it."""
         upgrading = (self.leases[lease_id].is_upgrading for lease_id in self.standing.get(key, {}))
         return key in self.waiting or any(upgrading)
 
 
-def read_queues(tables: Unended, keys: Keys, records: Records) -> None:
-    """Read what `keys` asks about those who wait."""
+def read_queues(unended: list[Lease], keys: Keys, records: Records) -> None:
+    """Read what `keys` asks about those who wait, and about paths."""
     for tenant, resource, limit in keys.queues:
-        waiting = tables.queue((tenant, resource))
-        exclusive, shared = (
-            _read_queue([one for one in waiting if one.mode is mode], limit, records)
-            for mode in (Mode.EXCLUSIVE, Mode.SHARED)
-        )
-        records.queues[(tenant, resource, limit)] = (exclusive, shared)
+        _read_queue(_reach(unended, tenant, resource), (tenant, resource, limit), records)
     for tenant, resource, place in keys.places:
-        queue = tables.queue((tenant, resource))
-        records.places[(tenant, resource, place)] = sum(one.place < place for one in queue)
+        queue = [one.place for one in _reach(unended, tenant, resource) if one.state is LeaseState.PENDING]
+        records.places[(tenant, resource, place)] = sum(theirs < place for theirs in queue)
         if place == LAST_PLACE:
-            records.ends[(tenant, resource)] = queue[-1].place if queue else ""
+            records.ends[(tenant, resource)] = max(queue, default="")
     for tree in keys.trees:
-        read_tree(tables.unended(), tree, records)
-    if keys.whole_trees or keys.waits or keys.owners:
-        records.leases += [lease for lease in tables.unended() if _is_asked_for(lease, keys)]
+        _read_tree(_reach(unended, *tree[:2]), tree, records)
+    for tenant, path, holder in keys.tangles:
+        waiting = {one.holder for one in unended if one.tenant == tenant and one.is_waiting}
+        held = [one for one in _reach(unended, tenant, path) if one.state is LeaseState.ACTIVE]
+        found = [one for one in held if one.holder in (waiting if holder == "" else {holder})]
+        records.leases += found
+        records.tangles[(tenant, path, holder)] = [one.lease_id for one in found]
+    records.leases += [lease for lease in unended if _is_asked_for(lease, keys)]
 
 
-def read_tree(unended: list[Lease], tree: ResourceKey, records: Records) -> None:
-    """Read what is above a path, and the first of each kind below it."""
-    tenant, path = tree
-    counts: Counter[tuple[LeaseState, Mode | None]] = Counter()
-    for lease in sorted(unended, key=lambda one: one.resource):
-        if lease.tenant != tenant or not related(path, lease.resource):
-            continue
-        if lease.resource != path and covers(path, lease.resource):
-            kind = (lease.state, lease.mode if lease.state is LeaseState.ACTIVE else None)
-            counts[kind] += 1
-            if counts[kind] > BELOW_PAGE:
-                continue
-        records.leases.append(lease)
-    if any(count >= BELOW_PAGE for count in counts.values()):
-        records.wide.add(tree)
+def _reach(unended: list[Lease], tenant: str, resource: str) -> list[Lease]:
+    return [one for one in unended if one.tenant == tenant and related(resource, one.resource)]
 
 
-def _read_queue(queue: list[Lease], limit: int, records: Records) -> str:
-    records.leases += queue[:limit]
-    return LAST_PLACE if len(queue) < limit else queue[limit - 1].place
+def _read_queue(reach: list[Lease], queue: QueueKey, records: Records) -> None:
+    """Read the first waiters of each mode, and note the places up to which they were read."""
+    horizons = []
+    for mode in (Mode.EXCLUSIVE, Mode.SHARED):
+        waiting = [one for one in reach if one.state is LeaseState.PENDING and one.mode is mode]
+        first = sorted(waiting, key=lambda one: one.place)[: queue[-1]]
+        records.leases += first
+        horizons.append(first[-1].place if len(first) == queue[-1] else LAST_PLACE)
+    exclusive, shared = horizons
+    records.queues[queue] = (exclusive, shared)
+
+
+def _read_tree(reach: list[Lease], tree: TreeKey, records: Records) -> None:
+    """Read what is held around a path, up to a limit, and who waits first; note where that was not all."""
+    tenant, path, limit = tree
+    held: dict[tuple[Mode, bool], list[Lease]] = defaultdict(list)
+    for lease in sorted(reach, key=lambda one: one.resource):
+        if lease.state is LeaseState.ACTIVE:
+            held[(lease.mode, covers(lease.resource, path))].append(lease)
+    for part in held.values():
+        records.leases += [one for number, one in enumerate(part) if number < limit or one.is_upgrading]
+    records.cut[tree] = frozenset(mode for (mode, _), part in held.items() if len(part) >= limit)
+    _read_queue(reach, (tenant, path, FIRST_IN_LINE), records)
 
 
 def _is_asked_for(lease: Lease, keys: Keys) -> bool:
-    """Say whether an unended lease is among those that are asked for by path, or by holder."""
+    """Say whether an unended lease is among those that are asked for by holder."""
     holder = (lease.tenant, lease.holder)
-    return (
-        (holder in keys.waits and lease.is_waiting)
-        or (holder in keys.owners and lease.state is LeaseState.ACTIVE)
-        or any(lease.tenant == tenant and related(path, lease.resource) for tenant, path in keys.whole_trees)
+    return (holder in keys.waits and lease.is_waiting) or (
+        holder in keys.owners and lease.state is LeaseState.ACTIVE
     )

@@ -51,7 +51,8 @@ class MemorySnapshot:
             eras={number: tables.eras[number] for number in keys.eras if number in tables.eras},
             children={parent: self._children(parent) for parent in keys.children},
         )
-        read_queues(tables, keys, records)
+        if keys.queues or keys.trees or keys.tangles or keys.places or keys.waits or keys.owners:
+            read_queues(tables.unended(), keys, records)
         found = (*records.leases, *(child for here in records.children.values() for child in here))
         named = keys.resources | {(lease.tenant, lease.resource) for lease in found}
         records.awaited = {key for key in named if tables.is_awaited(key)}

@@ -143,7 +143,7 @@ class SqliteSnapshot:
             take_in(execute(_CHILDREN, (parent, CHILDREN_PAGE)), found)
             records.children[parent] = found.leases
             records.awaited |= found.awaited
-        if keys.queues or keys.trees or keys.whole_trees or keys.places or keys.waits or keys.owners:
+        if keys.queues or keys.trees or keys.tangles or keys.places or keys.waits or keys.owners:
             read_queues(self._connection, keys, records)
         return records
 

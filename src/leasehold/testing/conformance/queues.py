@@ -9,7 +9,7 @@ from leasehold.kernel.budget import Budget
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseQueued
 from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.records import BELOW_PAGE
+from leasehold.kernel.records import EVERYTHING, FIRST_IN_LINE, QueueKey, Records
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.ticket import LAST_PLACE
@@ -174,28 +174,66 @@ class Queues(Opening):
         leases.append(lease("shares", resource="/a/b/f", mode=Mode.SHARED))
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=tuple(leases)))
-            below_and_above = _names(read(store, trees={("default", "/a/b")}).leases)
+            below_and_above = _names(read(store, trees={("default", "/a/b", EVERYTHING)}).leases)
             assert below_and_above == sorted(
                 ["on /", "on /a", "on /a/b", "on /a/b/c", "on /a/b/c/d", "on /a/b/ü", "shares", "waits"]
             )
-            assert len(read(store, trees={("default", "/")}).leases) == len(names) - 1 + 2
-            assert _names(read(store, whole_trees={("default", "/a/b")}).leases) == below_and_above
+            assert len(_names(read(store, trees={("default", "/", EVERYTHING)}).leases)) == len(names) - 1 + 2
 
-    def test_of_very_many_below_a_path_the_first_of_each_kind_are_read_unless_all_are_asked_for(
-        self, tmp_path: Path
-    ) -> None:
-        tree = ("default", "/a")
+    def test_of_very_many_around_a_path_the_first_in_each_mode_are_read(self, tmp_path: Path) -> None:
         above = (lease("root", resource="/", mode=Mode.SHARED), lease("itself", resource="/a"))
         few = lease("shared", resource="/a/x", mode=Mode.SHARED)
-        exclusive = [lease(f"lease {number}", resource=f"/a/{number:03}") for number in range(BELOW_PAGE + 1)]
+        exclusive = [lease(f"lease {number}", resource=f"/a/{number:03}") for number in range(4)]
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=(*above, few, *exclusive)))
-            found = read(store, trees={tree})
-            assert found.wide == {tree}
-            assert _names(found.leases) == _names([*above, few, *exclusive[:BELOW_PAGE]])
-            whole = read(store, whole_trees={tree})
-            assert (_names(whole.leases), whole.wide) == (_names([*above, few, *exclusive]), set())
-            assert read(store, trees={("default", "/a/007")}).wide == set()
+            for limit, cut in ((3, {Mode.EXCLUSIVE}), (4, {Mode.EXCLUSIVE}), (5, set())):
+                found = read(store, trees={("default", "/a", limit)})
+                assert _names(found.leases) == _names([*above, few, *exclusive[:limit]])
+                assert found.cut.get(("default", "/a", limit), set()) == cut
+            assert not read(store, trees={("default", "/a/002", 3)}).cut.get(("default", "/a/002", 3))
+
+    def test_of_very_many_above_a_path_all_are_read_that_wait_to_be_alone(self, tmp_path: Path) -> None:
+        shared = [lease(f"shared {number}", resource="/a", mode=Mode.SHARED) for number in range(4)]
+        last = waiter("upgrading", 7, resource="/b", state=LeaseState.ACTIVE, mode=Mode.SHARED, upgrade=True)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*shared, last)))
+            found = read(store, trees={("default", "/", 2)})
+            assert found.cut[("default", "/", 2)] == {Mode.SHARED}
+            assert "upgrading" in _names(found.leases)
+            assert len(_names(found.leases)) == 3
+
+    def test_the_queue_of_a_path_is_that_of_its_tree(self, tmp_path: Path) -> None:
+        paths = ["/a/c", "/a", "/", "/b", "/a/c/d", "/a/d", "a"]
+        waiters = [waiter(f"w{number}", number, resource=path) for number, path in enumerate(paths, 1)]
+        waiters.append(waiter("s8", 8, resource="/a/c/e", mode=Mode.SHARED))
+        around, last = (waiters[0], waiters[1], waiters[2], waiters[4]), ("default", "/a/c", LAST_PLACE)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(waiters)))
+            first = read(store, trees={("default", "/a/c", 1)})
+            _assert_first_in_line(first, ("default", "/a/c", FIRST_IN_LINE), [*around, waiters[-1]])
+            for limit in (1, 3, 4, 5):
+                key = ("default", "/a/c", limit)
+                _assert_first_in_line(read(store, queues={key}), key, [*around, waiters[-1]])
+            counted = read(store, places={last, ("default", "/a/c", waiters[4].place)})
+            assert counted.places == {last: len(around) + 1, ("default", "/a/c", waiters[4].place): 3}
+            assert counted.ends == {("default", "/a/c"): waiters[-1].place}
+
+    def test_what_those_hold_around_a_path_who_wait_themselves_can_be_told(self, tmp_path: Path) -> None:
+        leases = [
+            lease("above", holder="ann", resource="/"),
+            lease("below", holder="ann", resource="/a/b/c", mode=Mode.SHARED),
+            lease("beside", holder="ann", resource="/b"),
+            lease("idle", holder="bob", resource="/a/b/d"),
+            waiter("waits", 7, holder="ann", resource="gate"),
+            waiter("elsewhere", 8, holder="bob", resource="gate", tenant="other"),
+        ]
+        waiting, idle = ("default", "/a/b", ""), ("default", "/a/b", "bob")
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(leases)))
+            found = read(store, tangles={waiting, idle})
+            assert sorted(found.tangles[waiting]) == ["above", "below"]
+            assert found.tangles[idle] == ["idle"]
+            assert _names(found.leases) == ["above", "below", "idle"]
 
     def test_waiters_count_as_leases_of_their_holder_and_tenant(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -243,5 +281,15 @@ class Queues(Opening):
             assert read(store, leases={before.lease_id}).leases == [after]
 
 
+def _assert_first_in_line(found: Records, key: QueueKey, around: list[Lease]) -> None:
+    """Everybody is there up to the places that were named, and these are far enough."""
+    names = _names(found.leases)
+    assert set(names) <= {one.lease_id for one in around}
+    for mode, end in zip((Mode.EXCLUSIVE, Mode.SHARED), found.queues[key], strict=True):
+        read_up_to = [one.lease_id for one in around if one.mode is mode and one.place <= end]
+        assert set(read_up_to) <= set(names)
+        assert end == LAST_PLACE or len(read_up_to) >= key[-1]
+
+
 def _names(leases: list[Lease]) -> list[str]:
-    return sorted(one.lease_id for one in leases)
+    return sorted({one.lease_id for one in leases})
