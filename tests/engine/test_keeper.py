@@ -131,7 +131,7 @@ def test_a_lease_that_its_holder_renewed_is_left_alone_until_a_third_after_that(
     renew = Renew(lease_ids=(kept.lease.lease_id,), holder="ann", request_id="by hand")
     (by_hand,) = expect(Renewed, holder.desk.call(renew)).outcomes
     renewal = expect(Renewal, by_hand)
-    holder.keeper.renewed(kept, renewal.lease, holder.clock.tick_ns(), renewal.expires_in_ns)
+    holder.keeper.renewed([(kept, renewal)], holder.clock.tick_ns())
 
     holder.pass_time(THIRD * 0.5)
     assert holder.desk.sent == []
@@ -327,7 +327,7 @@ def test_a_reply_that_was_overtaken_does_not_turn_the_lease_back(holder: Holder)
     sent_ns = holder.clock.tick_ns()
     command = Renew(lease_ids=(kept.lease.lease_id,), holder="ann", request_id="by hand")
     by_hand = expect(Renewal, expect(Renewed, holder.desk.call(command)).outcomes[0])
-    holder.keeper.renewed(kept, by_hand.lease, sent_ns, by_hand.expires_in_ns)
+    holder.keeper.renewed([(kept, by_hand)], sent_ns)
     early()
 
     assert kept.lease.renewal_count == 2
@@ -391,7 +391,8 @@ def test_what_hears_of_a_loss_and_fails_does_not_stop_the_keeper(
 def test_plans_do_not_pile_up_over_ten_thousand_renewals(holder: Holder) -> None:
     kept = holder.hold(ttl=30 * 24 * 3600.0)
     for _ in range(10_000):
-        holder.keeper.renewed(kept, kept.lease, holder.clock.tick_ns(), kept.lease.ttl_ns)
+        unchanged = Renewal(lease=kept.lease, expires_in_ns=kept.lease.ttl_ns)
+        holder.keeper.renewed([(kept, unchanged)], holder.clock.tick_ns())
 
     assert holder.plans() < 2_500
 
@@ -496,7 +497,7 @@ def test_the_thread_reports_a_loss_when_the_window_closes(threaded: Threaded) ->
     lost = threading.Event()
     kept = threaded.hold("door", 0.2, lambda error: lost.set())
     kept.renewing = False
-    threaded.keeper.renewed(kept, kept.lease, threaded.clock.tick_ns(), 0)
+    threaded.keeper.renewed([(kept, Renewal(lease=kept.lease, expires_in_ns=0))], threaded.clock.tick_ns())
 
     assert lost.wait(SIGNAL_SECONDS)
     assert threaded.clock.tick_ns() >= kept.deadline_ns
@@ -520,6 +521,6 @@ def test_a_keeper_can_be_closed_by_whoever_hears_of_a_loss(threaded: Threaded) -
 
     kept = threaded.hold("door", 0.1, close)
     kept.renewing = False
-    threaded.keeper.renewed(kept, kept.lease, threaded.clock.tick_ns(), 0)
+    threaded.keeper.renewed([(kept, Renewal(lease=kept.lease, expires_in_ns=0))], threaded.clock.tick_ns())
 
     assert closed.wait(SIGNAL_SECONDS)

@@ -11,7 +11,7 @@ from leasehold.engine.kept import Kept
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError
-from leasehold.kernel.answers import Granted
+from leasehold.kernel.answers import Granted, Renewal
 from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Acquire, Command, Derive
 from leasehold.kernel.lease import Mode
@@ -118,9 +118,9 @@ def test_an_answer_from_before_an_upgrade_is_no_loss() -> None:
     sent_ns = clock.tick_ns()
     clock.advance(1)
     upgraded = replace(lease, mode=Mode.EXCLUSIVE, token=lease.token + 1, version=2)
-    keeper.renewed(kept, upgraded, sent_ns, 30 * SECOND)
+    keeper.renewed([(kept, Renewal(lease=upgraded, expires_in_ns=30 * SECOND))], sent_ns)
 
-    keeper.renewed(kept, lease, sent_ns, 30 * SECOND)
+    keeper.renewed([(kept, Renewal(lease=lease, expires_in_ns=30 * SECOND))], sent_ns)
 
     assert losses == []
     assert kept.lease == upgraded

@@ -73,19 +73,22 @@ class Renewing(Holding):
         )
         sent_ns = self._clock.tick_ns()
         outcomes = answer_of(self._send(command), Renewed).outcomes
-        return [self._renewed(outcome, sent_ns, holder) for outcome in outcomes]
+        renewals = [(self._held.get(one.lease.lease_id), one) for one in outcomes if isinstance(one, Renewal)]
+        kept = [(held.kept, one) for held, one in renewals if held is not None and held.kept is not None]
+        self._keeper.renewed(kept, sent_ns)
+        return [
+            LeaseStatus(lease=one.lease, expires_in=one.expires_in_ns / NANOSECONDS_PER_SECOND)
+            if isinstance(one, Renewal)
+            else self._not_renewed(one, holder)
+            for one in outcomes
+        ]
 
-    def _renewed(self, outcome: Renewal | Refusal, sent_ns: int, holder: str) -> LeaseStatus | LeaseholdError:
-        """Take in one result of a renewal, also for the keeper if the lease is kept here."""
-        if isinstance(outcome, Renewal):
-            held = self._held.get(outcome.lease.lease_id)
-            if held is not None and held.kept is not None:
-                self._keeper.renewed(held.kept, outcome.lease, sent_ns, outcome.expires_in_ns)
-            return LeaseStatus(lease=outcome.lease, expires_in=outcome.expires_in_ns / NANOSECONDS_PER_SECOND)
-        error = error_of(outcome)
-        held = self._held.get(outcome.lease_id or "")
+    def _not_renewed(self, refusal: Refusal, holder: str) -> LeaseholdError:
+        """Return why a lease was not renewed. Tell its holder, if that means that it is lost."""
+        error = error_of(refusal)
+        held = self._held.get(refusal.lease_id or "")
         # Somebody who asks under another name than the lease's holder has not lost it for that holder.
-        if held is not None and held.kept is not None and outcome.code.means_loss and held.holder == holder:
+        if held is not None and held.kept is not None and refusal.code.means_loss and held.holder == holder:
             self._keeper.lose(held.kept, error)
         return error
 

@@ -16,6 +16,7 @@ import logging
 import random
 import threading
 from collections import defaultdict, deque
+from collections.abc import Iterable
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock
@@ -101,20 +102,26 @@ class Keeper:
         """Stop renewing a lease; it is not reported as lost any more."""
         kept.dropped = True
 
-    def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
-        """Take in a renewal, whoever asked for it."""
+    def renewed(self, renewals: Iterable[tuple[Kept, Renewal]], sent_ns: int) -> None:
+        """Take in what a question that was sent at `sent_ns` has renewed, whoever asked it."""
+        forgotten = []
         with self._lock:
-            was_in_flight, kept.in_flight = kept.in_flight, False
-            if kept.loss is not None or kept.dropped:
-                return
-            is_forgotten = lease.token < kept.lease.token and sent_ns > kept.changed_ns
-            if not is_forgotten:
+            now_ns = self._clock.tick_ns()
+            for kept, renewal in renewals:
+                was_in_flight, kept.in_flight = kept.in_flight, False
+                if kept.loss is not None or kept.dropped:
+                    continue
+                lease = renewal.lease
+                if lease.token < kept.lease.token and sent_ns > kept.changed_ns:
+                    forgotten.append(kept)
+                    continue
                 self._take_in(kept, lease)
-                kept.deadline_ns = max(kept.deadline_ns, self._trust.deadline_ns(sent_ns, expires_in_ns))
-                kept.due_ns = self._next_renewal_ns(kept, self._clock.tick_ns())
+                deadline_ns = self._trust.deadline_ns(sent_ns, renewal.expires_in_ns)
+                kept.deadline_ns = max(kept.deadline_ns, deadline_ns)
+                kept.due_ns = self._next_renewal_ns(kept, now_ns)
                 if was_in_flight or kept.due_ns < kept.planned_ns:
                     self._plan(kept, kept.due_ns)
-        if is_forgotten:
+        for kept in forgotten:
             self.lose(kept, upgrade_forgotten(kept.lease))
 
     def _take_in(self, kept: Kept, lease: Lease) -> None:
@@ -258,13 +265,15 @@ class Keeper:
         results: tuple[object, ...] = (outcome,) * len(group)
         if isinstance(outcome, Renewed):
             results = outcome.outcomes
+        renewals = []
         for kept, result in zip(group, results, strict=True):
             if isinstance(result, Renewal):
-                self.renewed(kept, result.lease, sent_ns, result.expires_in_ns)
+                renewals.append((kept, result))
             elif isinstance(result, Refusal) and result.code.means_loss:
                 self.lose(kept, error_of(result))
             else:
                 self._try_again(kept, lasting=isinstance(result, Refusal))
+        self.renewed(renewals, sent_ns)
 
     def _try_again(self, kept: Kept, *, lasting: bool) -> None:
         """Come back soon after a passing trouble; after a lasting refusal only when the window closes."""

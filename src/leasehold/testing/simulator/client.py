@@ -5,7 +5,7 @@ does: it notes its clock before it sends, repeats a request under the same id wh
 stops trusting a lease before it gives it back, and takes no answer to a request that it has given up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
@@ -65,9 +65,11 @@ class _WatchedKeeper(Keeper):
         super().__init__(cast(Registrar, _Road(client)), client.clock, trust, seed=seed, threaded=False)
         self._client = client
 
-    def renewed(self, kept: Kept, lease: Lease, sent_ns: int, expires_in_ns: int) -> None:
-        super().renewed(kept, lease, sent_ns, expires_in_ns)
-        self._client.check_belief(lease.lease_id)
+    def renewed(self, renewals: Iterable[tuple[Kept, Renewal]], sent_ns: int) -> None:
+        taken = list(renewals)
+        super().renewed(taken, sent_ns)
+        for _, renewal in taken:
+            self._client.check_belief(renewal.lease.lease_id)
 
     def next_step_ns(self) -> int | None:
         """Return when, on the holder's clock, there may be something to do."""
@@ -223,7 +225,7 @@ class SimulatedClient(Process):
             if belief is None:
                 continue
             if isinstance(one, Renewal):
-                self._keeper.renewed(belief.kept, one.lease, sent_ns, one.expires_in_ns)
+                self._keeper.renewed([(belief.kept, one)], sent_ns)
             elif one.code.means_loss:
                 self._keeper.lose(belief.kept, error_of(one))
 
