@@ -341,6 +341,48 @@ def test_a_caller_interrupted_while_it_waits_takes_its_command_back(
     assert leases_of(watched, command.lease_id) == {}
 
 
+def test_a_caller_interrupted_as_it_is_woken_still_wakes_the_next(watched: WatchedStore) -> None:
+    # Too patient for this test: whoever is not woken would look by itself in the end.
+    committer = SignallingCommitter(watched, timeout=3 * SIGNAL_SECONDS)
+    watched.occupy()
+    leader = Caller(lambda: committer.call(claim("leader")))
+    assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
+    enqueue = committer._enqueue
+
+    class Interrupted:
+        """A gate at which the waiting caller is interrupted, just when it opens."""
+
+        def __init__(self) -> None:
+            self._opened = threading.Event()
+
+        def acquire(self, **_: object) -> bool:
+            assert self._opened.wait(SIGNAL_SECONDS)
+            raise KeyboardInterrupt
+
+        def release(self) -> None:
+            self._opened.set()
+
+    def enqueue_interrupted(call: Any) -> bool:
+        if call.command.resource == "interrupted":
+            call.gate = Interrupted()
+        return enqueue(call)
+
+    committer._enqueue = enqueue_interrupted  # type: ignore[method-assign]
+    committer.wait_until_queued(1)
+    callers = []
+    for name in ("before", "interrupted", "behind", "last"):
+        callers.append(Caller(lambda name=name: committer.call(claim(name))))  # type: ignore[misc]
+        committer.wait_until_queued(1)
+    watched.vacate()
+
+    granted(leader.outcome())
+    before, interrupted, behind, last = callers
+    interrupted.ended()
+    assert isinstance(interrupted.error, KeyboardInterrupt)
+    assert [granted(one.outcome()).resource for one in (before, behind, last)] == ["before", "behind", "last"]
+    committer.close()
+
+
 def test_what_receives_an_outcome_and_fails_does_not_touch_the_others(
     watched: WatchedStore, committer: SignallingCommitter, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,8 +1,13 @@
-"""One command on its way to the registrar, and how its caller hears of the outcome."""
+"""One command on its way to the registrar, and how its caller hears of the outcome.
+
+Threads that wait for outcomes of the same batch wake one another, each the next. If all were woken at once,
+they would only fight for the interpreter, of which there is one, and keep whoever leads from going on.
+"""
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from leasehold.engine.batch import Outcome
@@ -14,13 +19,15 @@ _logger = logging.getLogger(__name__)
 class Call:
     """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
 
-    __slots__ = ("command", "deliver", "gate", "outcome", "told")
+    __slots__ = ("command", "deliver", "follower", "gate", "outcome", "told")
 
     def __init__(self, command: Command, deliver: Callable[[Outcome], None] | None) -> None:
         self.command = command
         self.deliver = deliver
         self.outcome: Outcome | None = None
         self.told = False
+        self.follower: Call | None = None
+        """Whose caller is to be woken by ours."""
         self.gate: Any = None
         if deliver is None:
             self.gate = threading.Lock()
@@ -37,8 +44,35 @@ class Call:
                 _logger.exception("what was to receive an outcome failed; the others get theirs")
         self.told = True
 
+    def wake_follower(self) -> None:
+        """Wake the next caller, once; to be done as soon as one has been woken oneself."""
+        follower = self.follower
+        if follower is not None:
+            follower.open_gate()
+            follower.told = True
+            self.follower = None
+
     def open_gate(self) -> None:
         try:
             self.gate.release()
         except RuntimeError:
             return  # It is open: its caller was woken to lead, and somebody else has come before it.
+
+
+def tell(calls: Sequence[Call], outcomes: Sequence[Outcome], own: Call | None) -> None:
+    """Give calls their outcomes. Who is interrupted in this has to `tell` those again who were not told."""
+    told = list(zip(calls, outcomes, strict=True))
+    blocked = [(call, outcome) for call, outcome in told if call.gate is not None and call is not own]
+    # All of this before the first outcome: who has one may have seen it, without being woken, and gone.
+    for (call, _), (following, _) in pairwise(blocked):
+        call.follower = following
+    if blocked:
+        blocked[-1][0].follower = None
+    for call, outcome in blocked:
+        call.outcome = outcome
+    if blocked:
+        blocked[0][0].open_gate()
+        blocked[0][0].told = True
+    for call, outcome in told:
+        if call.outcome is None:
+            call.resolve(outcome)

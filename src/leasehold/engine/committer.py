@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 
 from leasehold.engine.batch import Outcome, Recall, Rules, run_taken
-from leasehold.engine.call import Call
+from leasehold.engine.call import Call, tell
 from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy
 from leasehold.kernel.commands import Command
@@ -85,6 +85,7 @@ class Committer:
                 woken = call.gate.acquire(timeout=self._timeout) or self._woken_late(call)
                 if woken and call.outcome is None:
                     self._lead(call, blocking=False)
+            call.wake_follower()
         except BaseException:
             self._abandon(call)
             raise
@@ -142,7 +143,7 @@ class Committer:
     def _lead(self, own: Call | None, *, blocking: bool) -> None:
         """Run batches until our own call has its outcome (None: until nothing waits), then pass the lead."""
         try:
-            while self._run_one_batch(blocking=blocking):
+            while self._run_one_batch(own, blocking=blocking):
                 if own is not None and own.outcome is not None:
                     break
         except WouldBlock:
@@ -150,7 +151,7 @@ class Committer:
         else:
             self._pass_lead()
 
-    def _run_one_batch(self, *, blocking: bool) -> bool:
+    def _run_one_batch(self, own: Call | None, *, blocking: bool) -> bool:
         """Run what is waiting in one transaction; return False if nothing was."""
         if not self._waiting:
             return False
@@ -171,8 +172,7 @@ class Committer:
                 raise
             except Exception as error:
                 outcomes = [error] * len(taken or take())
-            for call, outcome in zip(taken, outcomes, strict=True):
-                call.resolve(outcome)
+            tell(taken, outcomes, own)
         except BaseException:
             # It is not our turn, or we were interrupted, perhaps between the commit and the last answer.
             self._take_back(taken)
@@ -183,6 +183,7 @@ class Committer:
         """Put calls back to be run again, which gives the same answers; those with an outcome are told it."""
         with self._lock:
             for call in reversed(taken):
+                call.follower = None
                 if call.outcome is None and call not in self._waiting:
                     self._waiting.appendleft(call)
         for call in taken:
@@ -231,6 +232,8 @@ class Committer:
 
         Two leaders at once do no harm, because the store lets one writer in; no leader at all would.
         """
+        if call is not None:
+            call.wake_follower()
         with self._lock:
             if call is not None and call in self._waiting:
                 self._waiting.remove(call)
