@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from leasehold.engine import registrar
+from leasehold.engine.port import Snapshot
 from leasehold.kernel import changing, claiming, deadlock, decision, draft, placing, queueing
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.decision import Decision
@@ -19,7 +21,6 @@ from leasehold.kernel.lease import Lease, Mode
 from leasehold.kernel.ticket import Ticket
 from leasehold.kernel.view import View
 from leasehold.testing.simulator import SimulationFailed, simulate
-from leasehold.testing.simulator.engine import SimulatedEngine
 
 SEEDS = 120
 
@@ -226,14 +227,17 @@ def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    look = SimulatedEngine.look
+    def boastful(snapshot: Snapshot, lease_ids: tuple[str, ...]) -> Granted | None:
+        seen = registrar.won(snapshot, lease_ids)
+        return None if seen is None else replace(seen, expires_in_ns=2 * seen.lease.ttl_ns)
 
-    def boastful(self: SimulatedEngine, lease_ids: tuple[str, ...]) -> Granted | None:
-        won = look(self, lease_ids)
-        return None if won is None else replace(won, expires_in_ns=2 * won.lease.ttl_ns)
+    monkeypatch.setattr("leasehold.testing.simulator.engine.won", boastful)
+    assert "was promised too much" in found()
 
-    monkeypatch.setattr(SimulatedEngine, "look", boastful)
-    assert "at once" in found()
+
+def test_a_look_that_takes_what_is_still_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registrar, "_can_wait_for_confirmation", lambda status: status.expires_in > 0)
+    assert "is still waited for" in found()
 
 
 def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:

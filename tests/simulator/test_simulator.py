@@ -82,6 +82,16 @@ def test_an_engine_that_goes_on_sealing_with_a_retired_key_is_noticed(
         simulate_many(100)
 
 
+def test_another_claim_that_passes_for_a_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Whatever bears the id of a lease is taken for the claim that the lease was made for.
+    monkeypatch.setattr(
+        "leasehold.kernel.granting.was_asked_before",
+        lambda command, view: all(view.lease(lease_id) for lease_id in command.lease_ids),
+    )
+    with pytest.raises(SimulationFailed, match="passed for the claim of"):
+        simulate_many(100)
+
+
 def simulate_many(seeds: int) -> None:
     for seed in range(seeds):
         simulate(seed)

@@ -1,5 +1,7 @@
 """What holders do all day, and what else happens to them."""
 
+from msgspec.structs import replace
+
 from leasehold.engine.batch import Outcome
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.commands import Acquire, Release, Renew, Revoke, Sweep
@@ -20,6 +22,8 @@ class Behaviour:
         self._stable = stable
         """It comes back from death under the same name."""
         self._crowding = Crowding(client, peers) if client.stage.plan.crowded else None
+        self._granted: Acquire | None = None
+        """The last claim that was granted, and is its own request."""
 
     def start(self) -> None:
         """Begin to do things, again and again."""
@@ -139,6 +143,7 @@ class Behaviour:
         if isinstance(outcome, Granted):
             if not outcome.ended:
                 client.take(outcome, sent_ns, renewing=stage.random.random() < 0.6)
+                self._granted = command if command.is_its_own_request else self._granted
         elif isinstance(outcome, Refusal):
             if outcome.code is RefusalCode.HELD and stage.random.random() < 0.6:
                 # At the very moment at which the obstacle goes away by itself.
@@ -161,7 +166,7 @@ class Behaviour:
             return
         lease_id = stage.random.choice(known)
         request_id = stage.new_name("meddle")
-        match stage.random.randrange(7):
+        match stage.random.randrange(8):
             case 0:
                 client.ask(self._odd_release(lease_id, request_id), _ignore)
             case 1:
@@ -182,6 +187,8 @@ class Behaviour:
                 client.ask(Sweep(lease_ids=tuple(known), request_id=request_id), _ignore)
             case 5:
                 client.ask(self._odd_claim(lease_id, request_id), _ignore)
+            case 6:
+                self._use_request_id_again()
             case _:
                 self._release_by_name()
 
@@ -204,6 +211,15 @@ class Behaviour:
             holder="stranger",
             ttl_ns=ttl_ns,
         )
+
+    def _use_request_id_again(self) -> None:
+        """Ask for something else under the id of a claim that was granted."""
+        first = self._granted
+        if first is None or first.holder != self._client.holder:
+            return
+        self._stage.tally.note("request id used again")
+        other = Mode.SHARED if first.mode is Mode.EXCLUSIVE else Mode.EXCLUSIVE
+        self._client.ask(replace(first, mode=other), _ignore)
 
     def _release_by_name(self) -> None:
         """Give back whatever goes under this name, as one who has just come back might."""

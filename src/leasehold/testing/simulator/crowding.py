@@ -65,6 +65,11 @@ class _Wait:
             if not self._looks():
                 self.ask()
 
+    def _ring_for_nothing(self) -> None:
+        """Have the waiter look although nothing may have happened: a bell is a hint and no more."""
+        self._stage.tally.note("bell rang for nothing")
+        self.ring()
+
     def _looks(self) -> bool:
         """Take what was won by looking, as threads do where the store is; say whether that worked."""
         client, stage = self._client, self._stage
@@ -105,8 +110,10 @@ class _Wait:
         else:
             if random.random() < 0.05:
                 self._client.renew((waiting.lease_id,), None)
-            early = random.random() < 0.2
-            self._plan_to(stage.up_to(waiting.ask_again_ns) if early else waiting.ask_again_ns, self.ask)
+            if random.random() < 0.2:
+                self._plan_to(stage.up_to(waiting.ask_again_ns), self._ring_for_nothing)
+            else:
+                self._plan_to(waiting.ask_again_ns, self.ask)
 
     def _plan_to(self, delay_ns: int, action: Callable[[], None]) -> None:
         self._plan += 1

@@ -45,7 +45,10 @@ class SimulatedEngine(Process):
     def look(self, lease_ids: tuple[str, ...]) -> Granted | None:
         """Look what a waiter on this machine has won, as it would do itself."""
         with self._store.snapshot() as snapshot:
-            return won(snapshot, lease_ids)
+            granted = won(snapshot, lease_ids)
+        if granted is not None:
+            self._judge.check_look(lease_ids, granted, self._store.reading().tick_value)
+        return granted
 
     def receive(self, envelope: Envelope) -> None:
         """Take a request in, and run it with whatever else has come by then."""

@@ -73,6 +73,19 @@ class Judge:
         if rung is not None and not any(isinstance(outcome, StoreError) for outcome in outcomes):
             self._waits.check_rings(store.committed, rung)
 
+    def check_look(self, lease_ids: tuple[str, ...], granted: Granted, tick: int) -> None:
+        """Check what a waiter has taken by looking, at a tick: it has won that, whole, and for so long."""
+        leases = (granted.lease, *granted.also)
+        names = tuple(lease.lease_id for lease in leases)
+        self._require(names == lease_ids, "{} looked, and was given {}", lease_ids, names)
+        for lease in leases:
+            true = self._lease(lease.lease_id)
+            self._require(not true.pending, "{} was taken, and is still waited for", lease.lease_id)
+            over = true.ended_position is not None or true.token != lease.token
+            self._require(not over, "{} was taken, and is over", lease.lease_id)
+            left_ns = true.end_tick - tick
+            self._require(granted.expires_in_ns <= left_ns, "{} was promised too much", lease.lease_id)
+
     def _check_failure(
         self, store: SimulatedStore, command: Command, error: StoreError, *, alone: bool
     ) -> None:
@@ -147,6 +160,9 @@ class Judge:
         self._require(
             lease.request_id == command.request_id, "{} was answered with {}", command, lease.lease_id
         )
+        if isinstance(command, Acquire):
+            same = lease.claimed_mode is command.mode
+            self._require(same, "{} passed for the claim of {}", command, lease.lease_id)
         if not granted.repeated:
             claim = [self._lease(one.lease_id) for one in (granted.lease, *granted.also)]
             new = any(one.granted_position > self._position for one in claim)
@@ -234,6 +250,8 @@ class Judge:
         grant = truth.grants.get(command.request_id)
         if grant is None or grant.issued_position > self._position:
             return
+        if not grant.group and grant.claimed_mode is not command.mode:
+            return  # It is another request, under an id that is taken.
         now = Tick(value=self._last_tick, era=truth.ticks[-1].era)
         remembered = truth.is_remembered(command.request_id, now)
         self._require(not remembered, "{} was granted {} before", command.request_id, grant.lease_id)

@@ -17,6 +17,7 @@ class TrueLease:
     __slots__ = (
         "bound",
         "changed_position",
+        "claimed_mode",
         "confirmed",
         "delayed_for",
         "end_request_id",
@@ -46,7 +47,7 @@ class TrueLease:
         self.lease_id = event.lease_id
         self.key: ResourceKey = (event.tenant, event.resource)
         self.holder = event.holder
-        self.mode = event.mode
+        self.mode = self.claimed_mode = event.mode
         self.token = event.token
         self.tokens = [event.token]
         """All that it ever had: its holder may not know yet of the last."""

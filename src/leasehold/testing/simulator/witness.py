@@ -223,9 +223,11 @@ class Witness:
             if isinstance(entry.event, StoreCheckpointed):
                 self.truth.prune(entry.event.covers, self.archive.let_go_by(entry))
         last_tick = earlier.ticks[-1].value
+        same_era = bool(self.truth.ticks) and self.truth.ticks[-1].era == earlier.ticks[-1].era
         for lease_id, lease in earlier.leases.items():
             now = self.truth.leases.get(lease_id)
             same = now is not None and now.token == lease.token and now.end_tick >= lease.end_tick
+            same = same and same_era  # Else the ends are told by different clocks.
             if not same or (now is not None and now.ended_position and not lease.ended_position):
                 until_ns = self._stage.now_ns + max(0, lease.end_tick - last_tick)
                 for token in lease.tokens:
