@@ -45,6 +45,8 @@ def test_a_certificate_is_checked_with_the_store_s_own_keys(shell: Shell) -> Non
         shell.run("certificate", "verify", "-", "--resource", "door", "--json", given=f"{text}\n").out
     )
     assert (told["verified"], told["holder"], told["resource"]) == (True, "ann", "door")
+    (shell.folder / "lease.jwt").write_text(f"{text}\n")
+    assert shell.json("certificate", "verify", "lease.jwt", "--resource", "door") == told
 
 
 def test_a_certificate_is_checked_far_from_the_store_with_published_keys(shell: Shell) -> None:

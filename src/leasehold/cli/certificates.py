@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from leasehold.certificates.keys import Keys
 
 _STANDARD_INPUT = "-"
+_SHORTER_THAN_ANY = 255
+"""No certificate is as short as this; a file's name may be."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -30,15 +32,15 @@ show     prints what a certificate says, without checking it
 verify   checks one for a resource, by the keys of this store or those given with --key or --keys
 keys     prints the public keys as a JSON Web Key Set, for whoever checks certificates elsewhere
 
-A certificate given as - is read from stdin. It proves that the lease stood when it was made; a release or
-revocation since is not in it. A resource has to refuse tokens below the highest it has seen:
---minimum-token.
+A certificate is given as its text, as a file that has it, or as - for stdin. It proves that the lease stood
+when it was made; a release or revocation since is not in it. A resource has to refuse tokens below the
+highest it has seen: --minimum-token.
 
 examples:
   leasehold certificate issue report-42 > lease.jwt
-  leasehold certificate show - < lease.jwt
+  leasehold certificate show lease.jwt
   leasehold certificate keys > keys.json
-  leasehold certificate verify - --resource report-42 --keys keys.json < lease.jwt
+  leasehold certificate verify lease.jwt --resource report-42 --keys keys.json
 
 exit codes: 0 done, or proven · 1 error · 2 wrong usage · 76 not proven, or no such lease""",
     )
@@ -47,7 +49,7 @@ exit codes: 0 done, or proven · 1 error · 2 wrong usage · 76 not proven, or n
         "subject",
         metavar="SUBJECT",
         nargs="?",
-        help="issue: a lease id or a resource; show and verify: the certificate, or - for stdin",
+        help="issue: a lease id or a resource; show and verify: the certificate, a file, or -",
     )
     parser.add_argument("--resource", metavar="NAME", help="verify: the resource that is to be used")
     parser.add_argument(
@@ -130,7 +132,11 @@ def _keys(arguments: Namespace) -> int:
 
 
 def _text_of(subject: str) -> str:
-    return (sys.stdin.read() if subject == _STANDARD_INPUT else subject).strip()
+    if subject == _STANDARD_INPUT:
+        return sys.stdin.read().strip()
+    if len(subject) <= _SHORTER_THAN_ANY and Path(subject).is_file():
+        return Path(subject).read_text(errors="replace").strip()
+    return subject.strip()
 
 
 def _trusted(arguments: Namespace) -> "Keys":
