@@ -130,5 +130,5 @@ class AwaitableCalls:
         return await asyncio.to_thread(function, *arguments, **named)
 
     async def until_beyond(self, position: int) -> None:
-        """Wait until the ledger goes beyond a position."""
+        """Wait until the ledger goes beyond a position, or cannot be looked at any more."""
         await self._lookout.wait(position)

@@ -8,7 +8,6 @@ import asyncio
 import threading
 
 from leasehold.engine.port import Store
-from leasehold.errors import LeaseholdError
 
 _ROUND_SECONDS = 0.1
 """How long a newcomer waits at most for what the others are beyond already."""
@@ -22,22 +21,18 @@ class _Waiter:
     def __init__(self, position: int) -> None:
         self.position = position
         self._loop = asyncio.get_running_loop()
-        self.told: asyncio.Future[None] = self._loop.create_future()
+        self.woken: asyncio.Future[None] = self._loop.create_future()
 
-    def tell(self, error: LeaseholdError | None) -> None:
-        """Let it go on, from the thread; with an error, if there was one."""
+    def wake(self) -> None:
+        """Let it go on, from the thread."""
         try:
-            self._loop.call_soon_threadsafe(self._go_on, error)
+            self._loop.call_soon_threadsafe(self._go_on)
         except RuntimeError:  # the loop was closed: nobody waits any more
             return
 
-    def _go_on(self, error: LeaseholdError | None) -> None:
-        if self.told.done():
-            return
-        if error is None:
-            self.told.set_result(None)
-        else:
-            self.told.set_exception(error)
+    def _go_on(self) -> None:
+        if not self.woken.done():
+            self.woken.set_result(None)
 
 
 class Lookout:
@@ -50,7 +45,7 @@ class Lookout:
         self._thread: threading.Thread | None = None
 
     async def wait(self, position: int) -> None:
-        """Return once the ledger goes beyond a position."""
+        """Return once the ledger goes beyond a position. A hint: it may come early, so look again."""
         waiter = _Waiter(position)
         with self._changed:
             self._waiters.add(waiter)
@@ -59,7 +54,7 @@ class Lookout:
                 self._thread = threading.Thread(target=self._watch, name="leasehold-lookout", daemon=True)
                 self._thread.start()
         try:
-            await waiter.told
+            await waiter.woken
         finally:
             with self._changed:
                 self._waiters.discard(waiter)
@@ -72,15 +67,14 @@ class Lookout:
                     return
                 position = min(waiter.position for waiter in self._waiters)
             try:
-                if self._store.wait(position, _ROUND_SECONDS):
-                    self._tell(position)
-            except LeaseholdError as error:
-                self._tell(None, error)
+                grown = self._store.wait(position, _ROUND_SECONDS)
+            except Exception:
+                grown = True  # Whoever waits looks again, and meets the error there.
+            if grown:
+                self._wake()
 
-    def _tell(self, position: int | None, error: LeaseholdError | None = None) -> None:
-        """Let those go on who wait behind a position; None: all."""
+    def _wake(self) -> None:
         with self._changed:
-            told = {one for one in self._waiters if position is None or one.position <= position}
-            self._waiters -= told
-        for waiter in told:
-            waiter.tell(error)
+            woken, self._waiters = self._waiters, set()
+        for waiter in woken:
+            waiter.wake()
