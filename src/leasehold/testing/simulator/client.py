@@ -15,7 +15,7 @@ from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import LeaseholdError, StoreBusy, StoreError, error_of
+from leasehold.errors import LeaseholdError, LeaseLost, StoreBusy, StoreError, error_of
 from leasehold.kernel.answers import Granted, Renewal, Renewed
 from leasehold.kernel.commands import Acquire, Command, Derive, Release, Renew
 from leasehold.kernel.lease import Lease, ReleaseReason
@@ -186,7 +186,9 @@ class SimulatedClient(Process):
 
     def _lose(self, lease_id: str, error: LeaseholdError) -> None:
         belief = self.held.pop(lease_id)
-        if str(error) != str(window_closed(belief.kept.lease)):
+        if not isinstance(error, LeaseLost):
+            self.stage.violate("{} lost {} for a reason that is none: {!r}", self.holder, lease_id, error)
+        elif str(error) != str(window_closed(belief.kept.lease)):
             self.stage.tally.note("lease lost: refused")
         elif self.clock.tick_ns() >= belief.kept.deadline_ns:
             self.stage.tally.note("lease lost: window closed")
