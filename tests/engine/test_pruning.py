@@ -13,10 +13,12 @@ from leasehold.engine.registrar import Registrar
 from leasehold.errors import HistoryPruned, InvalidInput
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.budget import Budget
-from leasehold.kernel.checkpoint import encode_state
+from leasehold.kernel.checkpoint import decode_state, encode_state
 from leasehold.kernel.commands import Acquire, Derive, Sweep
+from leasehold.kernel.events import StoreCheckpointed
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.records import Keys
+from leasehold.kernel.replay import State
 from leasehold.kernel.scope import Scope
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, expect, granted, release
@@ -294,6 +296,30 @@ def test_it_goes_batch_by_batch_and_others_write_in_between(
     assert len(lease_ids(store)) == 4
     assert audit(store).problems == []
     assert rebuild(store).leases.keys() == lease_ids(store)
+
+
+def test_no_more_leases_are_written_than_entries_go_and_once_at_the_end(
+    store: Store, registrar: Registrar, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        granted(registrar.call(claim(f"standing-{number}", ttl_ns=LONG_NS)))
+    for number in range(40):
+        registrar.call(release(granted(registrar.call(claim(f"old-{number}")))))
+    clock.advance(28 * DAY)
+    written: list[int] = []
+
+    def spell(state: State, checkpoint: StoreCheckpointed) -> bytes:
+        spelled = encode_state(state, checkpoint)
+        written.append(len(decode_state(spelled).leases))
+        return spelled
+
+    monkeypatch.setattr(pruning, "encode_state", spell)
+    done = prune(store, actor="ops", keep_ns=DAY * 10**9, batch_entries=4)
+
+    assert done.entries == 101
+    assert 2 < len(written) < done.entries // 4 // 2
+    assert sum(written[:-1]) <= done.entries
+    assert audit(store).problems == []
 
 
 def test_who_prunes_at_the_same_time_is_not_in_the_way(

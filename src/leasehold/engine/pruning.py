@@ -32,7 +32,8 @@ from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
 
 DEFAULT_KEEP_NS = 30 * 24 * 3600 * NANOSECONDS_PER_SECOND
 BATCH_ENTRIES = 20_000
-"""After so many entries a batch ends with the commit that it is in. Others write between two batches."""
+"""After so many entries a batch ends with the commit that it is in, unless its state has even more leases.
+Others write between two batches."""
 _PAGE = 1_000
 
 
@@ -188,6 +189,8 @@ def _carry_out(store: Store, plan: _Plan, done: Pruning) -> Pruning:
                 break
             plan.following.go(snapshot, until=end)
         draft = _draft_at(plan)
+        if end < plan.ends[-1] and not _is_worth_its_state(plan, draft):
+            continue
         state = encode_state(plan.following.state, draft)
         draft = replace(draft, state_digest=state_digest(state))
         removed = undisturbed(partial(_remove, store, plan, draft, state))
@@ -195,6 +198,15 @@ def _carry_out(store: Store, plan: _Plan, done: Pruning) -> Pruning:
             break
         done = replace(removed, entries=done.entries + removed.entries, leases=done.leases + removed.leases)
     return done
+
+
+def _is_worth_its_state(plan: _Plan, draft: StoreCheckpointed) -> bool:
+    """Say whether a batch removes as many entries as its state has leases; else it goes with the next.
+
+    So what is written in all is no more than what is removed, and the last state, however many leases stand.
+    """
+    leases = plan.following.state.leases
+    return draft.covers - plan.gone >= len(leases) - len(forgotten(leases, draft))
 
 
 def _draft_at(plan: _Plan) -> StoreCheckpointed:
