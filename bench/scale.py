@@ -5,7 +5,7 @@ from pathlib import Path
 
 import leasehold
 from bench.filling import claim, fill
-from bench.measuring import Report, rates
+from bench.measuring import Operation, Report, rates
 
 FEW, MANY = 1_000, 1_000_000
 
@@ -13,26 +13,27 @@ FEW, MANY = 1_000, 1_000_000
 def run(report: Report, folder: Path) -> None:
     """Measure acquire and release beside a thousand and beside a million live leases."""
     started = time.perf_counter()
-    few = _filled(folder / "few.db", FEW)
-    many = _filled(folder / "many.db", MANY)
+    paths = {count: folder / f"{count}.db" for count in (FEW, MANY)}
+    for count, path in paths.items():
+        _fill(path, count)
     report.show(f"filled a store with {MANY:,} live leases in {time.perf_counter() - started:,.0f} s")
-    found = rates({"few": _Pairs(few), "many": _Pairs(many)}, slices=25, repeats=40)
-    for leases in (few, many):
-        leases.close()
-    report.show(
-        f"pairs/s beside {FEW:,} live leases {found['few']:,.0f}, beside {MANY:,} {found['many']:,.0f}"
-    )
-    report.ratio(
-        "cost of a pair, a million live leases / a thousand", found["few"] / found["many"], at_most=1.25
-    )
+    for what, quota in (("pair", None), ("pair under a quota", 2 * MANY)):
+        clients = {
+            count: leasehold.connect(str(path), leases_per_tenant=quota) for count, path in paths.items()
+        }
+        pairs: dict[str, Operation] = {str(count): _Pairs(leases) for count, leases in clients.items()}
+        few, many = rates(pairs, slices=25, repeats=40).values()
+        for leases in clients.values():
+            leases.close()
+        report.show(f"{what}s/s beside {FEW:,} live leases {few:,.0f}, beside {MANY:,} {many:,.0f}")
+        report.ratio(f"cost of a {what}, a million live leases / a thousand", few / many, at_most=1.25)
 
 
-def _filled(path: Path, count: int) -> leasehold.Client:
+def _fill(path: Path, count: int) -> None:
     fill(
         path,
         (claim(f"resource-{number * 7919 % count}", f"holder-{number % 1000}") for number in range(count)),
     )
-    return leasehold.connect(str(path))
 
 
 class _Pairs:

@@ -207,6 +207,21 @@ def test_quotas_count_what_others_have_taken_since_the_last_batch(watched: Watch
     assert refusal.field == "leases_per_tenant"
 
 
+def test_what_quotas_count_is_counted_once_while_nobody_else_writes(watched: WatchedStore) -> None:
+    recall, rules = Recall(), Rules(quotas=Quotas(leases_per_holder=3, leases_per_tenant=4))
+    held = granted(run_batch(watched, [claim("one")], rules, recall=recall)[0])
+    watched.reads.clear()
+    for resource, holder in (("two", "ann"), ("three", "ann"), ("four", "bob")):
+        granted(run_batch(watched, [claim(resource, holder)], rules, recall=recall)[0])
+
+    refusals = [run_batch(watched, [claim("five", who)], rules, recall=recall)[0] for who in ("ann", "bob")]
+    assert [expect(Refusal, one).field for one in refusals] == ["leases_per_holder", "leases_per_tenant"]
+    run_batch(watched, [release(held)], rules, recall=recall)
+    granted(run_batch(watched, [claim("five")], rules, recall=recall)[0])
+    assert all(not keys.tenants for keys in watched.reads)
+    assert [keys.holders for keys in watched.reads if keys.holders] == [{("default", "bob")}]
+
+
 def test_a_store_that_fails_raises_for_all(watched: WatchedStore) -> None:
     def fail(batch: Batch) -> None:
         raise StoreFailed("broken disk")

@@ -157,12 +157,27 @@ def test_a_settled_view_still_knows_what_was_committed() -> None:
     assert [lease.lease_id for lease in view.unended_on(*DOOR)] == ["lease-1"]
 
 
-def test_a_view_that_counts_or_has_grown_large_is_not_kept() -> None:
+def test_counts_go_on_in_a_view_that_is_kept_and_are_asked_for_where_they_are_not_known() -> None:
+    view = View(an_authority(), Quotas(leases_per_holder=5, leases_per_tenant=5))
+    counted = Keys(leases={"lease-1"}, holders={("default", "ann")}, tenants={"default"})
+    view.load(counted, Records(holders={("default", "ann"): 2}, tenants={"default": 3}))
+    happen(view, issued())
+    assert view.settle()
+    assert (view.count_of_holder("default", "ann"), view.count_of_tenant("default")) == (3, 4)
+
+    others = View(an_authority(), Quotas(leases_per_holder=5, leases_per_tenant=5))
+    happen(others, issued())
+    assert others.settle()
+    others.load(counted, Records(holders={("default", "ann"): 1}, tenants={"default": 1}))
+    assert (others.count_of_holder("default", "ann"), others.count_of_tenant("default")) == (1, 1)
+    assert others.settle()
+
+
+def test_a_view_that_has_grown_large_is_not_kept() -> None:
     large = View(an_authority())
     large.load(Keys(leases={f"lease-{number}" for number in range(5_000)}), Records())
 
     assert not large.settle()
-    assert not View(an_authority(), Quotas(leases_per_holder=1)).settle()
 
 
 def test_a_claim_under_quotas_needs_the_counts_that_have_a_limit() -> None:

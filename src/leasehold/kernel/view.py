@@ -135,8 +135,9 @@ class View(QueueRecords):
     def _lacking_for_quotas(self, command: Acquire | Derive, keys: Keys) -> None:
         if self.quotas.leases_per_holder is not None:
             holder = command.child_holder if isinstance(command, Derive) else command.holder
-            keys.holders.add((command.tenant, holder))
-        if self.quotas.leases_per_tenant is not None:
+            if (command.tenant, holder) not in self._holders:
+                keys.holders.add((command.tenant, holder))
+        if self.quotas.leases_per_tenant is not None and command.tenant not in self._tenants:
             keys.tenants.add(command.tenant)
 
     def lacking_in_crowds(self, commands: Sequence[Command]) -> Keys | None:
@@ -298,8 +299,7 @@ class View(QueueRecords):
     def settle(self) -> bool:
         """Take what was changed here for what the store says: it was committed.
 
-        Return False if this view can not serve another batch, because it has grown large or has to count.
-        (Counts would have to be told apart into those the store knew of and those it did not yet.)
+        Return False if this view can not serve another batch, because it has grown large.
         """
         if self.changed:
             self.changed = {}
@@ -312,7 +312,20 @@ class View(QueueRecords):
             self._children_whole = {name: True for name, whole in self._children_whole.items() if whole}
         if self._queues or self._places or self._cut_trees or self.reshaped:
             self._forget_queues()
-        return len(self._leases) <= _LEASES_KEPT and not self.has_quotas
+        if self._tenant_changes:
+            self._settle_counts()
+        return len(self._leases) <= _LEASES_KEPT
+
+    def _settle_counts(self) -> None:
+        """Add what events have changed to what was counted before: a store that is asked now knows of it."""
+        for holder, change in self._holder_changes.items():
+            if holder in self._holders:
+                self._holders[holder] += change
+        for tenant, change in self._tenant_changes.items():
+            if tenant in self._tenants:
+                self._tenants[tenant] += change
+        self._holder_changes = {}
+        self._tenant_changes = {}
 
     def _file(self, lease: Lease) -> None:
         """Keep a lease where both its id and its resource lead to it."""
