@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 import leasehold
+from leasehold.engine.batch import Rules, run_batch
+from leasehold.kernel.commands import Acquire
+from leasehold.kernel.limits import TTL_MINIMUM_NS
 from leasehold.stores.sqlite import SqliteStore
 
 
@@ -71,6 +74,21 @@ def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_pat
             assert (await leases.acquire("door", holder="another")).holder == "another"
 
     asyncio.run(try_in_vain())
+    store.close()
+
+
+def test_a_sweep_does_not_wait_longer_than_the_timeout_for_another_writer(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "leases.db")
+    with leasehold.connect(tmp_path / "leases.db", timeout=0.05) as leases:
+        with store.write():
+            assert leases.sweep() == 0
+        overdue = Acquire(lease_id="x", request_id="x", resource="door", holder="ann", ttl_ns=TTL_MINIMUM_NS)
+        run_batch(store, [overdue], Rules())
+        while leases.inspect("door"):
+            pass  # Its millisecond is not over.
+        with store.write(), pytest.raises(leasehold.StoreBusy, match="nothing was changed"):
+            leases.sweep()
+        assert leases.sweep() == 1
     store.close()
 
 

@@ -144,6 +144,10 @@ class Snapshot(Protocol):
         """Return every key that the ledger ever admitted, in the order of their enrolment."""
         ...
 
+    def lapsed(self, now: Tick, limit: int) -> list[str]:
+        """Return leases recorded as standing that time may have ended, the longest overdue first."""
+        ...
+
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for."""
         ...
@@ -184,10 +188,6 @@ class Transaction(Snapshot, Protocol):
         Equal to the revision of another transaction only if nothing whatever was committed in between; None
         if the store cannot tell.
         """
-        ...
-
-    def lapsed(self, now: Tick, limit: int) -> list[str]:
-        """Return leases recorded as standing that time may have ended, the longest overdue first."""
         ...
 
     def rebuild(self, state: State) -> None:

@@ -4,7 +4,7 @@ Reads do not wait for writers. They see the store as of one moment, and say how 
 that moment, by the authority's clock.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
@@ -175,14 +175,15 @@ class Registrar:
         with self.store.snapshot() as snapshot:
             return snapshot.head.position
 
-    def overdue(self, limit: int) -> Iterator[str]:
-        """Yield leases recorded as standing that time may have ended."""
-        with self.store.write() as transaction:
-            if transaction.authority is None:
-                return
-            now = now_of(transaction.authority, transaction.reading())
-            overdue = transaction.lapsed(now.tick, limit)
-        yield from overdue
+    def overdue(self, limit: int) -> list[str]:
+        """Return leases recorded as standing that time may have ended."""
+        with self.store.snapshot() as snapshot:
+            authority = snapshot.authority
+            return (
+                []
+                if authority is None
+                else snapshot.lapsed(now_of(authority, snapshot.reading()).tick, limit)
+            )
 
     def head(self) -> Head:
         """Return where the ledger ends."""

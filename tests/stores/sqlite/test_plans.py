@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.stores.sqlite import reading, writing
+from leasehold.stores.sqlite import reading
 from tests.stores.sqlite.support import open_store
 
 
@@ -16,7 +16,7 @@ from tests.stores.sqlite.support import open_store
         (reading._REQUEST, ("r",), {"events_by_request"}),
         (reading._GRANT, ("x",), {"sqlite_autoindex_leases_1", "events_by_resource"}),
         (reading._CHILDREN, ("p", 9), {"leases_by_parent"}),
-        (writing._ORPHANS, (9,), {"leases_orphaned", "leases_by_parent"}),
+        (reading._ORPHANS, (9,), {"leases_orphaned", "leases_by_parent"}),
     ],
 )
 def test_a_question_about_a_line_reads_through_its_index(

@@ -11,6 +11,7 @@ from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
 from leasehold.kernel.replay import State
+from leasehold.kernel.tick import Tick
 from leasehold.stores.memory.ledger import entry_matches
 from leasehold.stores.memory.queues import read_queues
 from leasehold.stores.memory.tables import MemoryTables
@@ -82,6 +83,25 @@ class MemorySnapshot:
     def signing_keys(self) -> list[Key]:
         """Return every key that the ledger ever admitted."""
         return list(self._tables.keys.values())
+
+    def lapsed(self, now: Tick, limit: int) -> list[str]:
+        """Return standing leases that time may have ended, the longest overdue first, then the oldest.
+
+        Behind them come the children that an ended lease has left.
+        """
+        overdue = [
+            (lease.expires_tick.era, lease.expires_tick.value, lease.token, lease.lease_id)
+            for lease in self._tables.unended()
+            if lease.expires_tick is not None
+            and (lease.expires_tick.era, lease.expires_tick.value) <= (now.era, now.value)
+        ]
+        found = dict.fromkeys(lease_id for *_, lease_id in sorted(overdue))
+        found |= dict.fromkeys(lease.lease_id for lease in self.standing() if self._is_orphan(lease))
+        return list(found)[:limit]
+
+    def _is_orphan(self, lease: Lease) -> bool:
+        parent = self._tables.leases.get(parent_of(lease) or "")
+        return parent is not None and parent.delegation is not None and parent.delegation.orphaned
 
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for, in the order of their ids."""

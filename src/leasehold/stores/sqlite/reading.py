@@ -17,6 +17,7 @@ from leasehold.kernel.keys import Key
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
 from leasehold.kernel.replay import State
+from leasehold.kernel.tick import Tick
 from leasehold.stores.sqlite.queues import read_queues, take_in
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
@@ -76,6 +77,23 @@ _ROWS = (
     "SELECT position, CAST(body AS BLOB), hash, seal, counter, "
     "type, at_ns, tenant, lease_id, resource, holder, token, request, tick "
     "FROM events WHERE position > ? ORDER BY position LIMIT ?"
+)
+# By era, then tick: leases of an ended era come first, whatever their ticks.
+# Two halves, because those who wait, and those who hold, have an index each.
+_LAPSED = " UNION ALL ".join(
+    "SELECT * FROM (SELECT lease_id, tick_era, expires_tick, token FROM leases "
+    f"WHERE status = '{status}' AND (tick_era, expires_tick) <= (?1, ?2) "
+    "ORDER BY tick_era, expires_tick LIMIT ?3)"
+    for status in ("active", "pending")
+)
+_LAPSED = f"SELECT lease_id FROM ({_LAPSED}) ORDER BY tick_era, expires_tick, token LIMIT ?3"
+
+# Driven by the few leases that have left children; each leads to its children through their index.
+_ORPHANS = (
+    "SELECT child.lease_id FROM leases AS parent "
+    "CROSS JOIN leases AS child ON child.parent = parent.lease_id "
+    "WHERE parent.delegation IS NOT NULL AND parent.delegation ->> '$.orphaned' "
+    "AND child.status = 'active' AND child.parent IS NOT NULL LIMIT ?"
 )
 
 _FEW = 4
@@ -164,6 +182,18 @@ class SqliteSnapshot:
     def signing_keys(self) -> list[Key]:
         """Return every key that the ledger ever admitted."""
         return [key_of(row) for row in self._connection.execute(_KEYS)]
+
+    def lapsed(self, now: Tick, limit: int) -> list[str]:
+        """Return standing leases that time may have ended, the longest overdue first.
+
+        Behind them come the children that an ended lease has left.
+        """
+        found = dict.fromkeys(
+            row[0] for row in self._connection.execute(_LAPSED, (now.era, now.value, limit))
+        )
+        if len(found) < limit:
+            found |= dict.fromkeys(row[0] for row in self._connection.execute(_ORPHANS, (limit,)))
+        return list(found)[:limit]
 
     def leases(self, query: LeaseQuery) -> list[Lease]:
         """Return the leases that a query asks for, in the order of their ids."""

@@ -5,7 +5,6 @@ import msgspec
 from leasehold.engine.port import Batch, Pruned
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.replay import State
-from leasehold.kernel.tick import Tick
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
@@ -34,23 +33,6 @@ _SET_AUTHORITY = (
 )
 _END_ERA = "INSERT INTO eras (number, boot_id, first_tick, last_tick, rate) VALUES (?, ?, ?, ?, ?)"
 _SET_KEY = f"INSERT OR REPLACE INTO keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-# By era, then tick: leases of an ended era come first, whatever their ticks.
-# Two halves, because those who wait, and those who hold, have an index each.
-_LAPSED = " UNION ALL ".join(
-    "SELECT * FROM (SELECT lease_id, tick_era, expires_tick, token FROM leases "
-    f"WHERE status = '{status}' AND (tick_era, expires_tick) <= (?1, ?2) "
-    "ORDER BY tick_era, expires_tick LIMIT ?3)"
-    for status in ("active", "pending")
-)
-_LAPSED = f"SELECT lease_id FROM ({_LAPSED}) ORDER BY tick_era, expires_tick, token LIMIT ?3"
-
-# Driven by the few leases that have left children; each leads to its children through their index.
-_ORPHANS = (
-    "SELECT child.lease_id FROM leases AS parent "
-    "CROSS JOIN leases AS child ON child.parent = parent.lease_id "
-    "WHERE parent.delegation IS NOT NULL AND parent.delegation ->> '$.orphaned' "
-    "AND child.status = 'active' AND child.parent IS NOT NULL LIMIT ?"
-)
 
 
 class SqliteTransaction(SqliteSnapshot):
@@ -60,18 +42,6 @@ class SqliteTransaction(SqliteSnapshot):
     def revision(self) -> object:
         """Return what SQLite knows the content by, which is worth something on this connection only."""
         return (self._connection, self._connection.data_version())
-
-    def lapsed(self, now: Tick, limit: int) -> list[str]:
-        """Return standing leases that time may have ended, the longest overdue first.
-
-        Behind them come the children that an ended lease has left.
-        """
-        found = dict.fromkeys(
-            row[0] for row in self._connection.execute(_LAPSED, (now.era, now.value, limit))
-        )
-        if len(found) < limit:
-            found |= dict.fromkeys(row[0] for row in self._connection.execute(_ORPHANS, (limit,)))
-        return list(found)[:limit]
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
