@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from leasehold.stores.sqlite import reading
+from leasehold.stores.sqlite import queues, reading
 from tests.stores.sqlite.support import open_store
 
 
@@ -27,3 +27,30 @@ def test_a_question_about_a_line_reads_through_its_index(
     with closing(apsw.Connection(str(path))) as connection:
         plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values))
     assert all(f"INDEX {index}" in plan for index in indexes), plan
+
+
+@pytest.mark.parametrize("depth", [2, 40])
+@pytest.mark.parametrize(
+    ("question", "indexes"),
+    [
+        ("tree", {"leases_exclusive", "leases_shared"}),
+        ("queue", set()),
+        ("ahead", set()),
+        ("whole_queue", set()),
+        ("upgrading", set()),
+        ("held_by", {"leases_by_holder"}),
+        ("held_by_waiting", {"leases_waiting_of_holder", "leases_by_holder"}),
+    ],
+)
+def test_a_question_about_a_path_reads_through_indexes_only(
+    tmp_path: Path, depth: int, question: str, indexes: set[str]
+) -> None:
+    statements, values = queues._asked("default", "/a" * depth, 2)
+    path = tmp_path / "leases.db"
+    open_store(path).close()
+    with closing(apsw.Connection(str(path))) as connection:
+        sql = f"EXPLAIN QUERY PLAN {getattr(statements, question)}"
+        steps = [row[3] for row in connection.execute(sql, values)]
+    used = {step.split("INDEX ")[1].split()[0] for step in steps if "INDEX leases" in step}
+    assert used == indexes | {"leases_waiting"}
+    assert not [step for step in steps if step.startswith(("SCAN leases", "SCAN held"))]

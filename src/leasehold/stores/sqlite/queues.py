@@ -19,7 +19,9 @@ from leasehold.stores.sqlite.rows import AWAITED, LEASE_COLUMNS, Row, lease_of
 _COLUMNS = f"SELECT {LEASE_COLUMNS}, {AWAITED}"
 _SELECT = f"{_COLUMNS} FROM leases"
 _LINED_UP = f"place IS NOT NULL AND place < '{LAST_PLACE}'"
-_BELOW = "below"
+_ABOVE, _BELOW = "above", "below"
+_NAMES_EACH = 32
+"""Up to so many names are looked up each for itself, which is quickest; SQLite would not take hundreds."""
 _WAITS = f"{_SELECT} WHERE tenant = ? AND holder = ? AND place IS NOT NULL"
 _OWNED = f"{_SELECT} WHERE tenant = ? AND holder = ? AND status = 'active'"
 
@@ -27,13 +29,17 @@ _OWNED = f"{_SELECT} WHERE tenant = ? AND holder = ? AND status = 'active'"
 class _Statements:
     """What is asked about one resource, or about a path and what lies in its reach.
 
-    Each part of the reach is looked up for itself: every name there, and the range below a path. What is
+    Each part of the reach is looked up for itself: the names there, and the range below a path. What is
     sorted, or counted, is in the index itself; of the leases only those are read that are wanted.
     Parameters: the tenant, the ends of the range below, a number or place or holder, and the names.
     """
 
     def __init__(self, names: int, *, is_path: bool) -> None:
-        reach = [f"resource = ?{number}" for number in range(5, 5 + names)]
+        self.is_deep = names > _NAMES_EACH
+        numbers = [f"?{number}" for number in range(5, 5 + names)]
+        reach = [f"resource = {number}" for number in numbers]
+        if self.is_deep:
+            reach = [f"resource IN ({', '.join(numbers)})"]
         reach += ["resource > ?2 AND resource < ?3"] if is_path else []
         parts = [f"tenant = ?1 AND {part} AND mode = '{mode.value}'" for part in reach for mode in Mode]
         first_in_line = [_some(f"{part} AND {_LINED_UP} ORDER BY place LIMIT ?4") for part in parts]
@@ -122,9 +128,11 @@ def _taken_in(rows: Iterable[Row], records: Records) -> list[Lease]:
     return records.leases[before:]
 
 
-def _part(lease: Lease, resource: str) -> tuple[Mode, str]:
+def _part(lease: Lease, resource: str, statements: _Statements) -> tuple[Mode, str]:
     """Return which part of the reach of a resource a lease was read with."""
-    return lease.mode, lease.resource if len(lease.resource) <= len(resource) else _BELOW
+    if len(lease.resource) > len(resource):
+        return lease.mode, _BELOW
+    return lease.mode, _ABOVE if statements.is_deep else lease.resource
 
 
 def _read_queue(connection: apsw.Connection, queue: QueueKey, records: Records) -> None:
@@ -133,7 +141,7 @@ def _read_queue(connection: apsw.Connection, queue: QueueKey, records: Records) 
     statements, values = _asked(*queue)
     places: dict[tuple[Mode, str], list[str]] = defaultdict(list)
     for one in _taken_in(connection.execute(statements.queue, values), records):
-        places[_part(one, resource)].append(one.place)
+        places[_part(one, resource, statements)].append(one.place)
     horizons = {Mode.EXCLUSIVE: LAST_PLACE, Mode.SHARED: LAST_PLACE}
     for (mode, _), part in places.items():
         if len(part) == limit:
@@ -146,7 +154,7 @@ def _read_tree(connection: apsw.Connection, tree: TreeKey, records: Records) -> 
     tenant, path, limit = tree
     statements, values = _asked(*tree)
     found = _taken_in(connection.execute(statements.tree, values), records)
-    held = Counter(_part(one, path) for one in found if one.state is LeaseState.ACTIVE)
+    held = Counter(_part(one, path, statements) for one in found if one.state is LeaseState.ACTIVE)
     cut = frozenset(mode for (mode, _), count in held.items() if count == limit)
     if cut:
         records.cut[tree] = cut

@@ -218,6 +218,22 @@ class Queues(Opening):
             assert counted.places == {last: len(around) + 1, ("default", "/a/c", waiters[4].place): 3}
             assert counted.ends == {("default", "/a/c"): waiters[-1].place}
 
+    def test_a_path_may_be_as_deep_as_its_length_allows(self, tmp_path: Path) -> None:
+        depths = (1, 2, 100, 255, 256)
+        deepest = "/a" * 256
+        held = [lease(f"on {depth}", resource="/a" * depth, mode=Mode.SHARED) for depth in depths]
+        waiters = [waiter(f"waits {depth}", depth, resource="/a" * depth, holder="ann") for depth in depths]
+        key, last = ("default", deepest, 3), ("default", deepest, LAST_PLACE)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*held, *waiters)))
+            found = read(store, trees={("default", deepest, EVERYTHING)})
+            assert {one.lease_id for one in held} <= set(_names(found.leases))
+            assert read(store, trees={key}).cut.get(key, set()) <= {Mode.SHARED}
+            _assert_first_in_line(read(store, queues={key}), key, waiters)
+            assert read(store, places={last}).places == {last: len(depths)}
+            tangles = read(store, tangles={("default", deepest, "")}).tangles
+            assert sorted(tangles[("default", deepest, "")]) == sorted(_names(held))
+
     def test_what_those_hold_around_a_path_who_wait_themselves_can_be_told(self, tmp_path: Path) -> None:
         leases = [
             lease("above", holder="ann", resource="/"),
