@@ -5,8 +5,9 @@ holder, id and content) is recognised for an hour and answered from what happene
 caller whose reply was lost can simply ask again.
 
 A claim may give its request the id that it proposes for the lease. Then the lease is found by that id, and
-nothing else has to be remembered; this is what clients do unless their caller names the request. Such a
-claim has to be repeated as it was: with another lease id it would be another request.
+no key has to be remembered; this is what clients do unless their caller names the request. Such a claim has
+to be repeated as it was: with another lease id it would be another request, and another claim under the same
+id is refused (`repeating`).
 """
 
 from functools import cached_property
