@@ -27,7 +27,8 @@ Where to look:
 - ``claiming``    waiting, and claims on several resources; ``queueing``: who is entitled to what became free
 - ``placing``     what those are told who wait
 - ``deadlock``    who would wait for ever          - ``paths``    which resources cover which
-- ``changing``    upgrade, downgrade, transfer     - ``draft``    a decision that goes step by step
+- ``changing``    upgrade, downgrade, transfer
+- ``draft``       a decision that goes step by step; ``touched``: what it has changed around a resource
 - ``invariants``  everything that must be true of every reachable state; of those who wait
   (``queue_invariants``), and of parents and children (``lines``)
 - ``chain``       how one ledger entry vouches for all before it

@@ -8,7 +8,6 @@ those first and from the view second.
 Whatever time has done to a lease that is met on the way is drafted as well, and so is what became free.
 """
 
-from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterator
 
@@ -32,10 +31,11 @@ from leasehold.kernel.events import (
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.happening import happened
 from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import ancestors, descendant_range, is_path, related
+from leasehold.kernel.paths import is_path, related
 from leasehold.kernel.records import FIRST_AROUND, FIRST_IN_LINE, ResourceKey
 from leasehold.kernel.tick import Now
 from leasehold.kernel.ticket import LAST_PLACE
+from leasehold.kernel.touched import Touched
 from leasehold.kernel.view import View
 
 FREEING = (LeaseReleased, LeaseExpired, LeaseRevoked, LeaseLeft, LeaseUpgradeLeft, LeaseModeChanged)
@@ -61,10 +61,7 @@ class Draft:
         self.wakes: list[str] = []
         """Where waiters are to be woken whose situation has changed."""
         self._changed: dict[str, Lease] = {}
-        self._touched: dict[ResourceKey, dict[str, None]] = {}
-        """By resource: the changed leases."""
-        self._touched_paths: list[ResourceKey] = []
-        """Those of these resources that are paths, sorted."""
+        self._touched = Touched()
         self._authority = view.authority
         if decision is not None:
             self.wakes += decision.wakes
@@ -78,6 +75,10 @@ class Draft:
         for lease_id in event.lease_ids:
             self._put(evolve(self.lease(lease_id), event))
         self._take_in(event)
+
+    def _put(self, lease: Lease) -> None:
+        self._changed[lease.lease_id] = lease
+        self._touched.add(lease)
 
     def _take_in(self, event: LeaseEvent) -> None:
         self._authority = go_on(self._authority, event)
@@ -226,27 +227,8 @@ class Draft:
     def _patched(self, found: list[Lease], tenant: str, resource: str) -> list[Lease]:
         """Return leases as they are in this draft, with those that came to be in it."""
         patched = {lease.lease_id: self._changed.get(lease.lease_id, lease) for lease in found}
-        for key in self._touched_around(tenant, resource):
-            for lease_id in self._touched.get(key, ()):
-                patched[lease_id] = self._changed[lease_id]
+        patched |= {lease_id: self._changed[lease_id] for lease_id in self._touched.around(tenant, resource)}
         return list(patched.values())
-
-    def _touched_around(self, tenant: str, resource: str) -> Iterator[ResourceKey]:
-        """Yield where, in the reach of a resource, anything may have changed in this draft."""
-        yield tenant, resource
-        if is_path(resource):
-            for above in ancestors(resource):
-                yield tenant, above
-            first, end = descendant_range(resource)
-            start = bisect_left(self._touched_paths, (tenant, first))
-            yield from self._touched_paths[start : bisect_left(self._touched_paths, (tenant, end))]
-
-    def _put(self, lease: Lease) -> None:
-        self._changed[lease.lease_id] = lease
-        key = (lease.tenant, lease.resource)
-        if key not in self._touched and is_path(lease.resource):
-            insort(self._touched_paths, key)
-        self._touched.setdefault(key, {})[lease.lease_id] = None
 
     def aged(self, lease: Lease) -> Lease:
         """Note what time has done to a lease, and to the claim it belongs to."""
