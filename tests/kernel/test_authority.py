@@ -17,8 +17,8 @@ from leasehold.kernel.authority import (
     observe,
 )
 from leasehold.kernel.events import EpochRaised, Event, LeaseExpired, LeaseIssued, StoreOpened
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.tick import Now, Tick
+from leasehold.kernel.transition import IllegalTransition
 from tests.kernel.records import OF_LEASE, OF_STORE, TOKEN, a_reading, an_authority, an_era
 
 

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from leasehold.kernel.budget import Budget
 from leasehold.kernel.checkpoint import decode_state, encode_state, state_digest
 from leasehold.kernel.events import StoreCheckpointed
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.forgetting import forgotten
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.replay import State, replay
 from leasehold.kernel.scope import Scope
+from leasehold.kernel.transition import IllegalTransition
 from tests.kernel.registrar import Registrar
 
 

@@ -17,9 +17,10 @@ from leasehold.kernel.events import (
     LeaseRevoked,
     LeaseSpent,
 )
-from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.transition import IllegalTransition
 from tests.kernel.records import OF_LEASE, TOKEN, a_lease
 
 LATE = Tick(value=100)

@@ -6,9 +6,9 @@ import pytest
 
 from leasehold.kernel.authority import evolve_authority
 from leasehold.kernel.events import EpochRaised, KeyEnrolled, KeyRetired, KeyVouched, OwnEvent, StoreOpened
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.keys import Key, evolve_keys, voucher_message
 from leasehold.kernel.replay import State, replay
+from leasehold.kernel.transition import IllegalTransition
 from tests.kernel.records import OF_STORE
 
 FIRST, SECOND, THIRD = b"1" * 32, b"2" * 32, b"3" * 32

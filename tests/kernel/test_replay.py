@@ -1,9 +1,9 @@
 import pytest
 
 from leasehold.kernel.events import LeaseExpired
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.replay import State, replay
+from leasehold.kernel.transition import IllegalTransition
 from tests.kernel.records import OF_LEASE
 from tests.kernel.registrar import SECOND, Registrar
 

@@ -19,7 +19,7 @@ from leasehold.kernel.events import (
     LeaseUpgradeLeft,
     LeaseUpgradeQueued,
 )
-from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.evolve import evolve
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.paths import ancestors, covers, descendant_range, related
@@ -27,6 +27,7 @@ from leasehold.kernel.records import Keys, Records
 from leasehold.kernel.replay import State
 from leasehold.kernel.tick import Tick
 from leasehold.kernel.ticket import AGEING_NS, LAST_PLACE, Ticket
+from leasehold.kernel.transition import IllegalTransition
 from leasehold.kernel.view import View
 from tests.kernel.records import OF_LEASE, TOKEN, a_lease, an_authority
 from tests.kernel.registrar import Registrar

@@ -8,11 +8,12 @@ from leasehold.kernel.decide import decide
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseIssued, LeaseReleased
-from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Lease, Mode, ReleaseReason
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.records import CHILDREN_PAGE, FIRST_IN_LINE, Keys, Missing, Records
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.transition import IllegalTransition
 from leasehold.kernel.view import View
 from tests.kernel.records import (
     ACQUIRE,

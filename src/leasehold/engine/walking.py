@@ -26,9 +26,9 @@ from leasehold.kernel.events import (
     StoreCheckpointed,
     decode_event,
 )
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.keys import voucher_message
 from leasehold.kernel.replay import State
+from leasehold.kernel.transition import IllegalTransition
 
 _PAGE = 1_000
 

@@ -35,9 +35,9 @@ from leasehold.kernel.events import (
     StoreEvent,
     StoreOpened,
 )
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.lease import Mode, Token
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now, Tick
+from leasehold.kernel.transition import IllegalTransition
 
 COUNTER_BITS = 32
 COUNTER_LIMIT = 1 << COUNTER_BITS

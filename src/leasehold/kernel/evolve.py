@@ -28,13 +28,10 @@ from leasehold.kernel.events import (
     LeaseUpgradeLeft,
     LeaseUpgradeQueued,
 )
-from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.evolve_waiting import await_upgrade, change_mode, confirm, grant, keep_place, queue
+from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Tick
-from leasehold.kernel.ticket import Ticket
-
-
-class IllegalTransition(ValueError):
-    """A ledger says that something happened to a lease which the law does not allow."""
+from leasehold.kernel.transition import IllegalTransition, extended
 
 
 def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
@@ -42,7 +39,7 @@ def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
     if isinstance(event, LeaseIssued):
         return _issue(lease, event)
     if isinstance(event, LeaseQueued):
-        return _queue(lease, event)
+        return queue(lease, event)
     if lease is None:
         raise IllegalTransition(f"{event.type} for a lease that was never issued")
     if event.holder != lease.holder or event.tenant != lease.tenant:
@@ -70,11 +67,11 @@ def _while_active(lease: Lease, event: LeaseEvent) -> Lease:
         case LeaseRearmed():
             return _rearm(lease, event)
         case LeaseConfirmed():
-            return _confirm(lease, event)
+            return confirm(lease, event)
         case LeaseModeChanged():
-            return _change_mode(lease, event)
+            return change_mode(lease, event)
         case LeaseUpgradeQueued() | LeaseUpgradeLeft():
-            return _await_upgrade(lease, event)
+            return await_upgrade(lease, event)
         case _:
             raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
 
@@ -85,7 +82,7 @@ def _while_pending(lease: Lease, event: LeaseEvent) -> Lease:
         if isinstance(event, LeaseLeft):
             return _end(lease, event, LeaseState.FAILED, end_reason=event.reason)
         if isinstance(event, LeaseRenewed):
-            return _keep_place(lease, event)
+            return keep_place(lease, event)
         if isinstance(event, LeaseRearmed):
             return _rearm(lease, event)
     raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
@@ -93,7 +90,7 @@ def _while_pending(lease: Lease, event: LeaseEvent) -> Lease:
 
 def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
     if lease is not None:
-        return _grant(lease, event)
+        return grant(lease, event)
     account = event.delegation
     if account is not None:
         taken_over = Amounts() if event.adopted_from is None else account.delegated
@@ -125,133 +122,8 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
     )
 
 
-def _queue(lease: Lease | None, event: LeaseQueued) -> Lease:
-    if lease is not None:
-        raise IllegalTransition(f"lease {event.lease_id} was queued, but exists already")
-    return Lease(
-        lease_id=event.lease_id,
-        tenant=event.tenant,
-        resource=event.resource,
-        holder=event.holder,
-        token=event.token,
-        mode=event.mode,
-        state=LeaseState.PENDING,
-        ttl_ns=event.ttl_ns,
-        issued_tick=event.tick,
-        expires_tick=event.tick.after(event.kept_ns),
-        issued_at_ns=event.at_ns,
-        expires_at_ns=event.at_ns + event.kept_ns,
-        max_renewals=event.max_renewals,
-        bound_to_boot=event.bound_to_boot,
-        metadata=event.metadata,
-        config_version=event.config_version,
-        zone_version=event.zone_version,
-        lock_delay_ns=event.lock_delay_ns,
-        delegation=event.delegation,
-        ticket=Ticket(
-            number=event.token,
-            since=event.tick,
-            since_ns=event.at_ns,
-            priority=event.priority,
-            group=event.group,
-            request=event.request or "",
-            wake=event.wake,
-        ),
-    )
-
-
-def _grant(lease: Lease, event: LeaseIssued) -> Lease:
-    """Give a waiter what it waits for, for as long as it takes to hear from it."""
-    if lease.state is not LeaseState.PENDING:
-        raise IllegalTransition(f"lease {event.lease_id} was issued twice")
-    asked = (lease.tenant, lease.resource, lease.holder, lease.mode, lease.ttl_ns)
-    if asked != (event.tenant, event.resource, event.holder, event.mode, event.ttl_ns):
-        raise IllegalTransition(f"lease {event.lease_id} was granted as something that nobody asked for")
-    if event.claim_window_ns <= 0 or event.token <= lease.token:
-        raise IllegalTransition(
-            f"lease {event.lease_id} was granted without a claim window or a higher token"
-        )
-    return replace(
-        lease,
-        state=LeaseState.ACTIVE,
-        token=event.token,
-        issued_tick=event.tick,
-        expires_tick=event.tick.after(event.claim_window_ns),
-        issued_at_ns=event.at_ns,
-        expires_at_ns=event.at_ns + event.claim_window_ns,
-        version=lease.version + 1,
-    )
-
-
-def _keep_place(lease: Lease, event: LeaseRenewed) -> Lease:
-    """Let a waiter that has asked again keep its place; that is no renewal, for there is nothing to renew."""
-    expires_value = _extended(lease, event)
-    return replace(
-        lease,
-        expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
-        expires_at_ns=event.at_ns + expires_value - event.tick.value,
-        version=lease.version + 1,
-    )
-
-
-def _confirm(lease: Lease, event: LeaseConfirmed) -> Lease:
-    expires = lease.expires_tick
-    if not lease.is_unconfirmed or expires is None or (event.tick.until(expires) or 0) <= 0:
-        raise IllegalTransition(f"lease {lease.lease_id} was confirmed, and could not be")
-    return replace(
-        lease,
-        expires_tick=event.tick.after(lease.ttl_ns),
-        expires_at_ns=event.at_ns + lease.ttl_ns,
-        ticket=None,
-        version=lease.version + 1,
-    )
-
-
-def _change_mode(lease: Lease, event: LeaseModeChanged) -> Lease:
-    """Exclusive takes a new token: whoever shared it meanwhile may have shown a higher one."""
-    raised = event.token > lease.token
-    if event.mode is lease.mode or raised != (event.mode is Mode.EXCLUSIVE) or lease.is_unconfirmed:
-        raise IllegalTransition(f"lease {lease.lease_id} became {event.mode} under token {event.token}")
-    return replace(lease, mode=event.mode, token=event.token, ticket=None, version=lease.version + 1)
-
-
-def _await_upgrade(lease: Lease, event: LeaseUpgradeQueued | LeaseUpgradeLeft) -> Lease:
-    if isinstance(event, LeaseUpgradeLeft):
-        if not lease.is_upgrading:
-            raise IllegalTransition(f"lease {lease.lease_id} had no upgrade to give up")
-        return replace(lease, ticket=None, version=lease.version + 1)
-    if lease.mode is not Mode.SHARED or lease.is_unconfirmed:
-        raise IllegalTransition(f"lease {lease.lease_id} cannot be upgraded")
-    earlier = lease.ticket
-    ticket = Ticket(
-        number=event.ticket,
-        since=event.tick if earlier is None else earlier.since,
-        since_ns=event.at_ns if earlier is None else earlier.since_ns,
-        request=event.request or "",
-        wake=event.wake,
-        upgrade=True,
-        kept_until=event.tick.value + event.kept_ns,
-    )
-    return replace(lease, ticket=ticket, version=lease.version + 1)
-
-
-def _extended(lease: Lease, event: LeaseRenewed) -> int:
-    """Return the tick value to which a renewal extends a lease that could be extended."""
-    expires_value = event.renewals.get(lease.lease_id)
-    if expires_value is None:
-        raise IllegalTransition(f"a renewal does not name lease {lease.lease_id}")
-    expires = lease.expires_tick
-    if expires is None or not expires.comparable(event.tick):
-        raise IllegalTransition(f"lease {lease.lease_id} was renewed on another clock")
-    if expires.value <= event.tick.value:
-        raise IllegalTransition(f"lease {lease.lease_id} was renewed after it had expired")
-    if expires_value < expires.value:
-        raise IllegalTransition(f"lease {lease.lease_id} was renewed to an earlier time")
-    return expires_value
-
-
 def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
-    expires_value = _extended(lease, event)
+    expires_value = extended(lease, event)
     confirms = lease.ticket is not None and lease.is_unconfirmed
     if 0 <= lease.max_renewals <= lease.renewal_count and not confirms:
         raise IllegalTransition(f"lease {lease.lease_id} was renewed more often than it may be")

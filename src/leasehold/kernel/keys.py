@@ -13,7 +13,7 @@ Signatures are checked by the engine's audit: this module knows which key must h
 import msgspec
 
 from leasehold.kernel.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent, StoreOpened
-from leasehold.kernel.evolve import IllegalTransition
+from leasehold.kernel.transition import IllegalTransition
 
 _VOUCHER_DOMAIN = b"leasehold key voucher 1"
 

@@ -7,10 +7,11 @@ import msgspec
 
 from leasehold.kernel.authority import Authority, Era, evolve_authority, go_on
 from leasehold.kernel.events import OWN_EVENTS, Event, OwnEvent, StoreCheckpointed
-from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.evolve import evolve
 from leasehold.kernel.forgetting import forgotten
 from leasehold.kernel.keys import Key, evolve_keys
 from leasehold.kernel.lease import Lease
+from leasehold.kernel.transition import IllegalTransition
 
 
 class State(msgspec.Struct, kw_only=True):

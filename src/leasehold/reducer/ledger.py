@@ -18,9 +18,10 @@ from leasehold.kernel.events import LeaseModeChanged as ModeChangedEvent
 from leasehold.kernel.events import LeaseQueued as QueuedEvent
 from leasehold.kernel.events import LeaseReleased as ReleasedEvent
 from leasehold.kernel.events import LeaseRenewed as RenewedEvent
-from leasehold.kernel.evolve import IllegalTransition, evolve
+from leasehold.kernel.evolve import evolve
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.limits import RESOURCE_BYTES
+from leasehold.kernel.transition import IllegalTransition
 from leasehold.reducer.errors import (
     InvalidExpiration,
     InvalidInput,

@@ -30,10 +30,10 @@ from leasehold.kernel.events import (
     StoreCheckpointed,
     StoreOpened,
 )
-from leasehold.kernel.evolve import IllegalTransition
 from leasehold.kernel.invariants import invariants
 from leasehold.kernel.lease import Mode, ReleaseReason, Token
 from leasehold.kernel.replay import State
+from leasehold.kernel.transition import IllegalTransition
 from leasehold.testing.simulator.accounts import was_asked_for
 from leasehold.testing.simulator.archive import Archive
 from leasehold.testing.simulator.archive_judge import ArchiveJudge
