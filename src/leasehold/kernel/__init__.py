@@ -23,7 +23,8 @@ Where to look:
 - ``lineage``     what the end of an ancestor does to a lease    - ``settling``  what an end brings about
 - ``evolve``      what one event does to one lease; ``evolve_waiting``: where it is waited for;
   ``transition``: what both share     - ``happening``  what all events about one lease say
-- ``view``        the records a decision looks at; ``records`` names them, ``queue_records`` knows who waits
+- ``view``        the records a decision looks at; ``records`` names them, ``queue_records`` knows who waits,
+  ``foresight`` what a batch will need
 - ``ticket``      a place in the queue, and its order; ``waiting_line``: those who wait, in that order
 - ``claiming``    waiting, and claims on several resources; ``queueing``: who is entitled to what became free
 - ``placing``     what those are told who wait

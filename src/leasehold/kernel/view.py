@@ -9,62 +9,38 @@ event has changed here does not count. A view whose changes were committed, and 
 has committed anything, still says what the store says: `settle` makes it ready for the next batch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from leasehold.kernel.authority import Authority, Era, go_on
-from leasehold.kernel.commands import (
-    Acquire,
-    ChangeMode,
-    Command,
-    Derive,
-    Release,
-    Renew,
-    Revoke,
-    Spend,
-    Transfer,
-)
 from leasehold.kernel.events import Event, LeaseEvent, LeaseIssued, Remembered
-from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.foresight import Foresight
+from leasehold.kernel.lease import Lease
 from leasehold.kernel.limits import Quotas
-from leasehold.kernel.paths import is_path
-from leasehold.kernel.queue_records import QueueRecords, has_another_shape
+from leasehold.kernel.queue_records import has_another_shape
 from leasehold.kernel.records import (
     CHILDREN_PAGE,
-    FIRST_IN_LINE,
     HolderKey,
     Keys,
     Missing,
     Records,
-    ResourceKey,
 )
-from leasehold.kernel.ticket import LAST_PLACE
 
-_NO_QUOTAS = Quotas()
-_NAMED = (Renew, Spend, ChangeMode, Transfer)
-"""Commands on leases that are there already, of which a repeat has to be told from a second request."""
 _LEASES_KEPT = 4_096
 
 
-class View(QueueRecords):
+class View(Foresight):
     """A working copy of some records, and of the registrar's own."""
 
     def __init__(self, authority: Authority, quotas: Quotas | None = None) -> None:
-        super().__init__()
+        super().__init__(quotas or Quotas())
         self.authority = authority
-        self.quotas = quotas or _NO_QUOTAS
-        self.has_quotas = self.quotas != _NO_QUOTAS
         self.eras: dict[int, Era] = {}
         self.changed: dict[str, Lease] = {}
         """Leases that events have changed since they were loaded."""
         self.created: dict[str, Lease] = {}
         """Leases that did not exist before, in the order of their grants, as they are now."""
-        self._leases: dict[str, Lease | None] = {}
-        self._resources_asked: set[ResourceKey] = set()
-        self._requests: dict[str, Event | None] = {}
         self._grants: dict[str, Event | None] = {}
-        self._holders: dict[HolderKey, int] = {}
         self._holder_changes: dict[HolderKey, int] = {}
-        self._tenants: dict[str, int] = {}
         self._tenant_changes: dict[str, int] = {}
         self._eras_asked: set[int] = set()
         self.delegating = False
@@ -72,110 +48,6 @@ class View(QueueRecords):
         self._children: dict[str, dict[str, Lease]] = {}
         self._children_whole: dict[str, bool] = {}
         """By lease whose children were asked for: whether those are all."""
-        self._presumed: set[str] = set()
-        """Lease ids that were taken for new without asking the store."""
-        self._blank = Keys()
-
-    def lacking(self, commands: Sequence[Command], *, presuming: bool = False) -> Keys | None:
-        """Return what commands are sure to need and is not here, so that a whole batch can be read at once.
-
-        None: it is all here.
-
-        The commands are well-formed: a malformed one is refused unread. An ending needs no memory of
-        requests: who ends a lease twice finds it ended. `presuming` takes the ids that claims propose for
-        new where a mistake is sure to be noticed: see `doubtful`.
-        """
-        keys = self._blank  # One that stays empty serves again: most commands of a lone caller lack nothing.
-        for command in commands:
-            if isinstance(command, Acquire | Derive):
-                self._lacking_for_claim(command, keys, presuming)
-                continue
-            for lease_id in command.lease_ids:
-                if lease_id not in self._leases:
-                    keys.leases.add(lease_id)
-            if isinstance(command, _NAMED) and command.request_key not in self._requests:
-                keys.requests.add(command.request_key)
-        if not keys:
-            return None
-        self._blank = Keys()
-        return keys
-
-    def doubtful(self, command: Command) -> Keys | None:
-        """Return what has to be read before a refusal of `command` can be believed; None: nothing.
-
-        It may be a repeat, of a claim whose lease has ended since; then it has to be told that. A grant needs
-        no such doubt: no store takes in a second lease with the same id.
-        """
-        if isinstance(command, Acquire) and command.lease_id in self._presumed:
-            self._presumed.remove(command.lease_id)
-            return Keys(leases={command.lease_id})
-        return None
-
-    def _lacking_for_claim(self, command: Acquire | Derive, keys: Keys, presuming: bool) -> None:
-        lease_id, is_its_own_request = command.lease_id, command.is_its_own_request
-        if lease_id not in self._leases:
-            if presuming and is_its_own_request and _is_sent_once(command):
-                self._leases[lease_id] = None
-                self._presumed.add(lease_id)
-            else:
-                keys.leases.add(lease_id)
-        if isinstance(command, Derive):
-            keys.leases.add(command.parent_id)
-        if not is_its_own_request and command.request_key not in self._requests:
-            keys.requests.add(command.request_key)
-        resource = (command.tenant, command.resource)
-        if resource not in self._resources_asked:
-            keys.resources.add(resource)
-        if isinstance(command, Acquire) and command.also:
-            keys.leases.update(command.lease_ids)
-            keys.resources.update((command.tenant, wanted.resource) for wanted in command.also)
-        if self.has_quotas:
-            self._lacking_for_quotas(command, keys)
-
-    def _lacking_for_quotas(self, command: Acquire | Derive, keys: Keys) -> None:
-        if self.quotas.leases_per_holder is not None:
-            holder = command.child_holder if isinstance(command, Derive) else command.holder
-            if (command.tenant, holder) not in self._holders:
-                keys.holders.add((command.tenant, holder))
-        if self.quotas.leases_per_tenant is not None and command.tenant not in self._tenants:
-            keys.tenants.add(command.tenant)
-
-    def lacking_in_crowds(self, commands: Sequence[Command]) -> Keys | None:
-        """Return what commands need besides where somebody waits, and is not here; None: nothing.
-
-        Asked once the rest is here. What is not foreseen, a decision asks for itself.
-        """
-        keys = Keys()
-        for command in commands:
-            if isinstance(command, Acquire):
-                self._lacking_to_wait(command, keys)
-            elif isinstance(command, Release | Revoke):
-                for lease_id in command.lease_ids:
-                    lease = self._leases[lease_id]
-                    if lease is not None and not lease.is_terminal:
-                        key = (lease.tenant, lease.resource)
-                        if lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE:
-                            self._resources_asked.add(key)  # It is alone there: that needs no reading.
-                        self._lacking_to_hand_on(key, keys)
-        return keys if keys else None
-
-    def _lacking_to_hand_on(self, key: ResourceKey, keys: Keys) -> None:
-        """Ask for who stands on a resource, and who comes next there, if anybody waits for it."""
-        if key in self._awaited and not is_path(key[1]):
-            if key not in self._resources_asked:
-                keys.resources.add(key)
-            keys.queues.add((*key, FIRST_IN_LINE))
-
-    def _lacking_to_wait(self, command: Acquire, keys: Keys) -> None:
-        key, holder = (command.tenant, command.resource), (command.tenant, command.holder)
-        earlier = self._leases.get(command.lease_id)
-        if earlier is not None and earlier.state is not LeaseState.PENDING:
-            return  # It was granted meanwhile, and has nothing more to do with those who wait.
-        self._lacking_to_hand_on(key, keys)
-        if command.wait and earlier is None and key in self._awaited:
-            keys.places.add((*key, LAST_PLACE))
-            keys.waits.add(holder)
-            keys.owners.add(holder)
 
     def load(self, keys: Keys, records: Records) -> None:
         """Take in what a store found for `keys`; what events have changed here already stays as it is."""
@@ -353,8 +225,3 @@ class View(QueueRecords):
         holder = (after.tenant, after.holder)
         self._holder_changes[holder] = self._holder_changes.get(holder, 0) + change
         self._tenant_changes[after.tenant] = self._tenant_changes.get(after.tenant, 0) + change
-
-
-def _is_sent_once(command: Acquire | Derive) -> bool:
-    """Say whether a claim is unlikely to be a repeat. Who waits sends the same claim again and again."""
-    return isinstance(command, Acquire) and not command.wait and not command.also
