@@ -50,9 +50,10 @@ class Lookout:
         with self._changed:
             self._waiters.add(waiter)
             self._changed.notify()
-            if self._thread is None or not self._thread.is_alive():  # as in a forked child
-                self._thread = threading.Thread(target=self._watch, name="leasehold-lookout", daemon=True)
-                self._thread.start()
+            if self._thread is None:
+                thread = threading.Thread(target=self._watch, name="leasehold-lookout", daemon=True)
+                thread.start()
+                self._thread = thread  # Not before: Ctrl-C must not leave us with one that never started.
         try:
             await waiter.woken
         finally:
