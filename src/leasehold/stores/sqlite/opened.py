@@ -35,7 +35,7 @@ _TRANSACTIONS_PER_CHECKPOINT = 100
 
 
 class OpenFile:
-    """Two connections to one file, and which file that is."""
+    """The connections to one file, and which file that is."""
 
     def __init__(self, path: Path, *, durability: str, clock: Clock, vfs: str | None) -> None:
         self._path = str(path)
