@@ -46,11 +46,15 @@ class Call:
 
     def wake_follower(self) -> None:
         """Wake the next caller, once; to be done as soon as one has been woken oneself."""
-        follower = self.follower
+        follower = self.follower  # Read once: an interrupted leader may take it away, and wakes it itself.
         if follower is not None:
-            follower.open_gate()
-            follower.told = True
+            follower.wake()
             self.follower = None
+
+    def wake(self) -> None:
+        """Wake the caller, who has an outcome."""
+        self.open_gate()
+        self.told = True
 
     def open_gate(self) -> None:
         try:
@@ -60,19 +64,16 @@ class Call:
 
 
 def tell(calls: Sequence[Call], outcomes: Sequence[Outcome], own: Call | None) -> None:
-    """Give calls their outcomes. Who is interrupted in this has to `tell` those again who were not told."""
-    told = list(zip(calls, outcomes, strict=True))
-    blocked = [(call, outcome) for call, outcome in told if call.gate is not None and call is not own]
-    # All of this before the first outcome: who has one may have seen it, without being woken, and gone.
+    """Give calls their outcomes. Who is interrupted in this has to resolve those that were not told."""
+    answers = list(zip(calls, outcomes, strict=True))
+    blocked = [(call, outcome) for call, outcome in answers if call.gate is not None and call is not own]
+    # Before the first outcome: who has one may notice it without being woken, and then wakes its follower.
     for (call, _), (following, _) in pairwise(blocked):
         call.follower = following
-    if blocked:
-        blocked[-1][0].follower = None
     for call, outcome in blocked:
         call.outcome = outcome
     if blocked:
-        blocked[0][0].open_gate()
-        blocked[0][0].told = True
-    for call, outcome in told:
+        blocked[0][0].wake()
+    for call, outcome in answers:
         if call.outcome is None:
             call.resolve(outcome)
