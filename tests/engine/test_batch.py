@@ -1,5 +1,7 @@
 """Many commands, one transaction: decided in order, committed together, refused each on its own."""
 
+from itertools import pairwise
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,7 +11,7 @@ from leasehold.engine.batch import Recall, Rules, run_batch, run_taken
 from leasehold.engine.port import Batch, Store, WouldBlock
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import StoreFailed, StoreRejected
-from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed
+from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Waiting
 from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
 from leasehold.kernel.decide import decide_wellformed
 from leasehold.kernel.lease import LeaseState, ReleaseReason
@@ -83,6 +85,29 @@ def test_the_repeat_of_a_claim_is_told_so_where_somebody_else_has_come_since(wat
     run_batch(watched, [release(first), own_request("door", "bob")], RULES)
 
     assert expect(Granted, run_batch(watched, [sent], RULES)[0]).ended
+
+
+def test_a_long_circle_is_found_without_deciding_anew_for_every_step(
+    watched: WatchedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holders = [f"holder-{number}" for number in range(30)]
+    run_batch(watched, [claim(f"door-{holder}", holder) for holder in holders], RULES)
+    for waiter, other in pairwise(holders):
+        expect(Waiting, run_batch(watched, [claim(f"door-{other}", waiter, wait=True)], RULES)[0])
+    decided: list[Command] = []
+
+    def counting(command: Command, *rest: object) -> object:
+        decided.append(command)
+        return decide_wellformed(command, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(batch_module, "decide_wellformed", counting)
+    closing = claim(f"door-{holders[0]}", holders[-1], wait=True)
+    refusal = expect(Refusal, run_batch(watched, [closing], RULES)[0])
+
+    assert refusal.code == "DEADLOCK"
+    assert refusal.cycle is not None
+    assert len(refusal.cycle) == 2 * len(holders) + 1
+    assert len(decided) < 10
 
 
 def test_a_lease_can_be_granted_renewed_adopted_and_revoked_in_one_transaction(

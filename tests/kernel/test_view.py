@@ -9,10 +9,11 @@ from leasehold.kernel.decision import Decision
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.lease import Lease, Mode, ReleaseReason
+from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.records import CHILDREN_PAGE, FIRST_IN_LINE, Keys, Missing, Records
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import LAST_PLACE, Ticket
 from leasehold.kernel.transition import IllegalTransition
 from leasehold.kernel.view import View
 from tests.kernel.records import (
@@ -145,6 +146,26 @@ def test_the_end_of_a_shared_lease_needs_who_else_stands_there() -> None:
     view.load(Keys(leases={"lease-1"}), Records(leases=[a_lease(mode=Mode.SHARED)], awaited={DOOR}))
 
     assert view.lacking_in_crowds([RELEASE]) == Keys(resources={DOOR}, queues={(*DOOR, FIRST_IN_LINE)})
+
+
+def test_whoever_follows_waiters_needs_what_stands_where_they_wait_and_who_holds_it() -> None:
+    view = View(an_authority())
+    ticket = Ticket(number=TOKEN, since=at(1).tick, since_ns=1)
+    waiting = a_lease(state=LeaseState.PENDING, ticket=ticket)
+    on_a_path = replace(waiting, lease_id="lease-2", resource="/a")
+    view.load(Keys(waits={ANN}), Records(leases=[waiting, on_a_path]))
+
+    needed = view.lacking_behind({ANN})
+    assert needed == Keys(resources={DOOR}, queues={(*DOOR, FIRST_IN_LINE)}), "paths are not followed"
+    held = a_lease(lease_id="lease-3", holder="bob")
+    queue = {(*DOOR, FIRST_IN_LINE): (LAST_PLACE, LAST_PLACE)}
+    view.load(needed, Records(leases=[waiting, held], queues=queue))
+    assert view.lacking_behind({ANN}) is None
+
+    bob = ("default", "bob")
+    assert view.in_the_way({ANN}) == {bob}
+    view.load(Keys(waits={bob}), Records())
+    assert view.in_the_way({ANN}) == set(), "what bob waits for is known"
 
 
 def test_a_settled_view_still_knows_what_was_committed() -> None:

@@ -220,7 +220,20 @@ def _decide(transaction: Transaction, view: View, command: Command, now: Now) ->
             keys = view.doubtful(command) if isinstance(decided, Refusal) else None
         if keys is None:
             return decided
-        view.load(keys, transaction.read(keys))
+        _read(transaction, view, keys)
+
+
+def _read(transaction: Transaction, view: View, keys: Keys) -> None:
+    """Read what a decision lacks, and whatever else the rest of its search for a circle will look at."""
+    view.load(keys, transaction.read(keys))
+    holders = keys.waits
+    while holders:
+        behind = view.lacking_behind(holders)
+        if behind is not None:
+            view.load(behind, transaction.read(behind))
+        holders = view.in_the_way(holders)
+        following = Keys(waits=holders)
+        view.load(following, transaction.read(following))
 
 
 def _commit(

@@ -147,6 +147,34 @@ class Foresight(QueueRecords):
             keys.waits.add(holder)
             keys.owners.add(holder)
 
+    def lacking_behind(self, holders: set[HolderKey]) -> Keys | None:
+        """Return what is not here of what stands, and waits, where holders wait; None: nothing.
+
+        With this and `in_the_way`, all that a search for a circle will look at is read before it goes on.
+        Else everything would be decided anew for every step of a long way. Paths are not followed.
+        """
+        keys = Keys()
+        for tenant, holder in holders:
+            for waiter in self.waits_of(tenant, holder):
+                key = (tenant, waiter.resource)
+                if is_path(waiter.resource):
+                    continue
+                if key not in self._resources_asked:
+                    keys.resources.add(key)
+                if key not in self._queues and key not in self._whole_queues:
+                    keys.queues.add((*key, FIRST_IN_LINE))
+        return keys if keys else None
+
+    def in_the_way(self, holders: set[HolderKey]) -> set[HolderKey]:
+        """Return who holds what holders wait for, as far as it is not known yet what those wait for."""
+        wanted = {
+            (tenant, waiter.resource)
+            for tenant, holder in holders
+            for waiter in self.waits_of(tenant, holder)
+        }
+        found = {(key[0], lease.holder) for key in wanted for lease in self._held[key].values()}
+        return found - self._waits_asked
+
 
 def _is_sent_once(command: Acquire | Derive) -> bool:
     """Say whether a claim is unlikely to be a repeat. Who waits sends the same claim again and again."""
