@@ -36,9 +36,7 @@ def test_a_process_that_dies_in_any_write_or_sync_loses_nothing_acknowledged(
 
 def die_at_every_call(pipe: Pipe, path: Path, durability: str) -> None:
     """Fork a process that acquires and dies in the nth call to the disk, for every n until none dies."""
-    # So that checkpoints, by commits and beside them, are among what it dies in.
-    connection_module._CHECKPOINT_PAGES = 8
-    opened._TRANSACTIONS_PER_CHECKPOINT = 2
+    connection_module._CHECKPOINT_PAGES = 8  # so that checkpoints are among what it dies in
     tokens: list[int] = []
     for deaths in itertools.count():
         told, tell = os.pipe()

@@ -23,9 +23,8 @@ _FIRST_SOUND = (3, 51, 3)
 _FOREIGN_LOCK_PATIENCE_MS = 5_000
 """How long to wait for a program that does not queue like we do, such as a SQL shell."""
 
-_CHECKPOINT_PAGES = 8_000
-"""How far the log may grow (times the page size) before a commit moves it into the file itself: as it takes
-longer than all the rest of a commit, that is otherwise done in the background."""
+_CHECKPOINT_PAGES = 2_000
+"""How far the log may grow (times the page size) before a commit moves it into the file."""
 
 DURABILITIES = {"full": "FULL", "fast": "NORMAL"}
 

@@ -8,30 +8,21 @@ whoever comes next opens a new one:
 - SQLite keeps a table of the locks it has taken, per process and file. A forked child inherits the table,
   but not the locks: even a connection that it opens itself would believe in locks it does not have, and
   somebody else could delete the log under its hands. So nothing may be open at the moment of a fork.
-
-Commits go to SQLite's log. Every so many of them, a thread moves what is in the log into the file, through a
-connection of its own, so that nobody's commit takes the time for it. If that fails, or does not keep up, the
-log grows until a commit does it after all.
 """
 
 import os
 import threading
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-import apsw
-
 from leasehold.engine.clock import Clock
-from leasehold.errors import LeaseholdError, StoreUnusable
+from leasehold.errors import StoreUnusable
 from leasehold.kernel.authority import ClockReading
 from leasehold.stores.sqlite.connection import open_connection, refuse_foreign_file
 from leasehold.stores.sqlite.failures import system_error, translated
 from leasehold.stores.sqlite.identity import identity_of
 from leasehold.stores.sqlite.migrations import is_current, migrate, refuse_newer
 from leasehold.stores.sqlite.write_queue import turn
-
-_TRANSACTIONS_PER_CHECKPOINT = 100
 
 
 class OpenFile:
@@ -44,10 +35,6 @@ class OpenFile:
         """Held by who uses the writer."""
         self.reading = threading.Lock()
         """Held by who uses the reader."""
-        self._tidying = threading.Lock()
-        """Held by who moves the log into the file."""
-        self._tidier: apsw.Connection | None = None
-        self._transactions = 0
         self._retired = False
         # Asked before the file is opened: one that takes its place meanwhile must not pass for it.
         self._status = _status(self._path)
@@ -60,14 +47,13 @@ class OpenFile:
             )
         refuse_foreign_file(path)
         with ExitStack() as undo, translated(self._path):
-            self._connect = partial(open_connection, path, durability=durability, vfs=vfs)
-            self.writer = self._connect()
+            self.writer = open_connection(path, durability=durability, vfs=vfs)
             undo.callback(self.writer.close)
             refuse_newer(self.writer, path)
             if not is_current(self.writer):
                 with turn(path):
                     migrate(self.writer, path)
-            self.reader = self._connect()
+            self.reader = open_connection(path, durability=durability, vfs=vfs)
             undo.pop_all()
 
     def is_current(self) -> bool:
@@ -91,34 +77,22 @@ class OpenFile:
             identity=self.identity,
         )
 
-    def count_transaction(self) -> None:
-        """Note that something was written, and see to it that the log is moved into the file by and by."""
-        self._transactions += 1
-        if self._transactions % _TRANSACTIONS_PER_CHECKPOINT == 0 and not self._tidying.locked():
-            with suppress(RuntimeError):  # There can be no more threads.
-                threading.Thread(target=self._tidy, name="leasehold-checkpoint", daemon=True).start()
-
-    def _tidy(self) -> None:
-        with self._tidying:
-            if self._retired:
-                return
-            with suppress(LeaseholdError, apsw.Error):
-                if self._tidier is None:
-                    self._tidier = self._connect()
-                self._tidier.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-
     def retire(self, patience_seconds: float = -1) -> bool:
         """Close the connections once nobody uses them; return False if they are still used after a while."""
-        with ExitStack() as locks:
-            for lock in (self.writing, self.reading, self._tidying):
-                if not lock.acquire(timeout=patience_seconds):
-                    return False
-                locks.callback(lock.release)
-            if not self._retired:
-                self._retired = True
-                for connection in (self._tidier, self.writer, self.reader):
-                    if connection is not None:
-                        locks.callback(connection.close)
+        if not self.writing.acquire(timeout=patience_seconds):
+            return False
+        try:
+            if not self.reading.acquire(timeout=patience_seconds):
+                return False
+            try:
+                if not self._retired:
+                    self._retired = True
+                    with closing(self.reader), closing(self.writer):
+                        pass
+            finally:
+                self.reading.release()
+        finally:
+            self.writing.release()
         return True
 
 

@@ -149,7 +149,6 @@ class SqliteStore:
             self._turn.end()
             if self._closed:
                 self._close_queue()
-        opened.count_transaction()
         if self._watchers:
             with self._moment:
                 self._grown.notify_all()
