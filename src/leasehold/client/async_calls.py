@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import ParamSpec, TypeVar
 
 from leasehold.client.lookout import Lookout
@@ -87,7 +88,7 @@ class AwaitableCalls:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
-        call = self._registrar.submit(command, lambda outcome: self._arrive(loop, future, outcome))
+        call = self._registrar.submit(command, partial(self._arrive, loop, future))
         patience = self._patience.get(loop)
         if patience is None:
             patience = self._patience[loop] = _Patience(self._registrar)

@@ -63,9 +63,8 @@ def grant(
     blockers = [
         lease for lease in live if lease.holder != command.holder and lease.mode.conflicts_with(command.mode)
     ]
-    if blockers and command.wait:
-        return claim(command, view, now, delegation, request)
-    if any(lease.lock_delay_ns for lease in changed) or any(one.holder == REGISTRAR for one in blockers):
+    leaves_delay = changed and any(lease.lock_delay_ns for lease in changed)
+    if leaves_delay or (blockers and (command.wait or any(one.holder == REGISTRAR for one in blockers))):
         return claim(command, view, now, delegation, request)
     if blockers:
         return about(RefusalCode.HELD, last_to_expire(blockers, now), now)
