@@ -1,7 +1,8 @@
 """How long it takes from one process's release to the next one's acquire, with 16 processes in line.
 
 Every process acquires, holds for a moment and releases, again and again. What is measured is the time from
-the call of `release` to the return of the next `acquire`, on the clock that all processes share.
+the call of `release` to the return of the next `acquire`, on the clock that all processes share. The floor is
+`bare`: SQLite, a datagram, and nothing of ours.
 """
 
 import fcntl
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench.bare_handoff import BareLock
 from bench.measuring import Report
 
 WAITERS = 16
@@ -25,9 +27,9 @@ _TARGETS_MS = {"fast": (0.5, 5.0), "full": (1.0, 5.0)}
 
 
 def run(report: Report, folder: Path) -> None:
-    """Measure hand-offs by leasehold, filelock and flock in turns."""
+    """Measure hand-offs by flock, by filelock, and by leasehold beside its floor."""
     context = multiprocessing.get_context("spawn")
-    for kind in ("flock", "filelock", "fast", "full"):
+    for kind in ("flock", "filelock", "bare fast", "fast", "bare full", "full"):
         gate = context.Barrier(WAITERS)
         results = context.Queue()
         workers = [
@@ -93,6 +95,14 @@ def _filelock(path: str) -> Pair:
     return lock.acquire, lambda held: lock.release()
 
 
+def _bare(synchronous: str) -> Callable[[str], Pair]:
+    def make(path: str) -> Pair:
+        lock = BareLock(path, synchronous)
+        return lock.acquire, lambda held: lock.release()
+
+    return make
+
+
 def _leasehold(durability: str) -> Callable[[str], Pair]:
     def make(path: str) -> Pair:
         import leasehold
@@ -106,6 +116,8 @@ def _leasehold(durability: str) -> Callable[[str], Pair]:
 _MAKERS: dict[str, Callable[[str], Pair]] = {
     "flock": _flock,
     "filelock": _filelock,
+    "bare fast": _bare("NORMAL"),
+    "bare full": _bare("FULL"),
     "fast": _leasehold("fast"),
     "full": _leasehold("full"),
 }
