@@ -25,7 +25,7 @@ def run(report: Report, folder: Path) -> None:
         few, many = rates(pairs, slices=25, repeats=40).values()
         for leases in clients.values():
             leases.close()
-        report.show(f"{what}s/s beside {FEW:,} live leases {few:,.0f}, beside {MANY:,} {many:,.0f}")
+        report.show(f"{what}: {few:,.0f}/s beside {FEW:,} live leases, {many:,.0f}/s beside {MANY:,}")
         report.ratio(f"cost of a {what}, a million live leases / a thousand", few / many, at_most=1.25)
 
 

@@ -178,12 +178,10 @@ class Registrar:
     def overdue(self, limit: int) -> list[str]:
         """Return leases recorded as standing that time may have ended."""
         with self.store.snapshot() as snapshot:
-            authority = snapshot.authority
-            return (
-                []
-                if authority is None
-                else snapshot.lapsed(now_of(authority, snapshot.reading()).tick, limit)
-            )
+            if snapshot.authority is None:
+                return []
+            now = now_of(snapshot.authority, snapshot.reading())
+            return snapshot.lapsed(now.tick, limit)
 
     def head(self) -> Head:
         """Return where the ledger ends."""

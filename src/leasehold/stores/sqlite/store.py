@@ -123,7 +123,7 @@ class SqliteStore:
                 self._file = None
         opened.retire()
 
-    def write(self, *, blocking: bool = True, durable: bool = False) -> "_Writing":
+    def write(self, *, blocking: bool = True, durable: bool = False) -> _Writing:
         """Open a transaction; leaving the block without a commit changes nothing."""
         return _Writing(self._write(blocking, durable))
 
