@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,27 @@ def keeper_process_of(running: Running) -> int:
 def command_of(running: Running) -> int:
     (command,) = children_of(keeper_process_of(running))
     return command
+
+
+def until_signal(number: signal.Signals) -> tuple[str, ...]:
+    """Return a command that runs until a signal comes, and ends with 9 then."""
+    # A shell that reads in the foreground would miss one that comes just before it does.
+    script = (
+        "import signal, sys\n"
+        f"signal.pthread_sigmask(signal.SIG_BLOCK, {{{number:d}}})\n"
+        "print('started', flush=True)\n"
+        f"signal.sigwait({{{number:d}}})\n"
+        "print('got it')\n"
+        "sys.exit(9)\n"
+    )
+    return (sys.executable, "-c", script)
+
+
+def is_pending(number: signal.Signals, process_id: int) -> bool:
+    """Return whether a signal was sent to a process that has not taken it yet."""
+    status = Path(f"/proc/{process_id}/status").read_text()
+    (pending,) = (line.split()[1] for line in status.splitlines() if line.startswith("ShdPnd:"))
+    return bool(int(pending, 16) & 1 << number - 1)
 
 
 def test_the_command_finds_its_lease_in_the_environment(shell: Shell) -> None:
@@ -105,12 +127,33 @@ def test_the_lease_is_renewed_while_the_command_runs_and_released_after_it(shell
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1]
 )
 def test_signals_are_handed_on_to_the_command(shell: Shell, number: signal.Signals) -> None:
-    script = f"trap 'echo got it; exit 9' {number.name.removeprefix('SIG')}; echo started; read line"
-    running = start(shell, command=("sh", "-c", script))
+    running = start(shell, command=until_signal(number))
     running.send(number)
     result = running.end()
     assert (result.code, result.out) == (9, "got it")
     assert shell.leases() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_signal_reaches_a_command_that_runs_before_its_parent_knows_of_it(
+    shell: Shell, number: signal.Signals
+) -> None:
+    may_know = shell.folder / "may know"
+    os.mkfifo(may_know)
+    shell.sabotage(
+        "import os, pathlib; spawn = os.posix_spawnp\n"
+        "def spawn_and_dawdle(*given, **named):\n"
+        "    command = spawn(*given, **named)\n"
+        "    pathlib.Path('may know').read_text()\n"
+        "    return command\n"
+        "os.posix_spawnp = spawn_and_dawdle\n"
+    )
+    running = start(shell, command=until_signal(number))
+    running.send(number)
+    until(lambda: not is_pending(number, running.process.pid))
+    may_know.write_text("")
+    result = running.end()
+    assert (result.code, result.out) == (9, "got it")
 
 
 def test_a_signal_also_reaches_what_the_command_has_started(shell: Shell) -> None:

@@ -9,7 +9,7 @@ import os
 import struct
 
 _NUMBER = struct.Struct("=q")
-_DEADLINE_AT, _COMMAND_AT, _SIZE = 0, 8, 16
+_DEADLINE_AT, _IS_HELD_AT, _COMMAND_AT, _SIZE = 0, 8, 16, 24
 
 
 class Board:
@@ -29,8 +29,17 @@ class Board:
         self._set(_DEADLINE_AT, tick_ns)
 
     @property
+    def is_held(self) -> bool:
+        """Whether the lease was won: from then on signals concern the command, which is being started."""
+        return bool(self._get(_IS_HELD_AT))
+
+    @is_held.setter
+    def is_held(self, is_held: bool) -> None:
+        self._set(_IS_HELD_AT, is_held)
+
+    @property
     def command(self) -> int:
-        """The process id of the command; 0 until it was started."""
+        """The process id of the command; 0 until it is known, shortly after the start, and after the end."""
         return self._get(_COMMAND_AT)
 
     @command.setter

@@ -68,6 +68,7 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
         )
         # Signals concern the command from now on. Blocking would not do: other threads have it unblocked.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        board.is_held = True
         with lease:
             if select.select([front_gone], [], [], 0)[0]:
                 raise FrontGone("leasehold was killed; the command was not started")
@@ -80,6 +81,7 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
                 code = ward.wait_for_end()
             finally:
                 board.deadline_ns = 0
+                board.command = 0  # its process id may be somebody else's by now
             _release(lease, completed=code == 0)
             return code
 

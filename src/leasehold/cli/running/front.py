@@ -36,24 +36,28 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
     adopt_orphans()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
     early: list[int] = []
-    """Signals that came before there was a command to hand them to."""
+    """Signals that came before we knew of a command to hand them to."""
     while True:
         patience = _LOOK_SOON_SECONDS if early else _LOOK_EVERY_SECONDS
         received = signal.sigtimedwait(_HANDED_ON | {signal.SIGCHLD}, patience)
+        command = board.command  # asked for once: it is 0 again when the command has ended
         if received is not None and received.si_signo != signal.SIGCHLD:
-            if board.command:
+            if command:
                 if received.si_code != _SENT_BY_KERNEL:
-                    _hand_on(received.si_signo, board.command)
+                    _hand_on(received.si_signo, command)
+            elif board.is_held:  # it may run already, and whoever sent this may have seen that it does
+                early.append(received.si_signo)
             elif received.si_signo in _ENDS_A_START:
                 early.append(received.si_signo)
                 send(keeper_process, signal.SIGTERM)
-        if board.command:
+        if command:
             for number in early:
-                _hand_on(number, board.command)
+                _hand_on(number, command)
             early.clear()
         ended, status = os.waitpid(keeper_process, os.WNOHANG)
         if ended:
-            return _exit_code(status, early, arguments)
+            code = _exit_code(status, arguments)
+            return code if board.is_held or not early else 128 + early[0]
         if _is_overdue(board):
             _step_in(keeper_process, arguments)
 
@@ -66,7 +70,7 @@ def _hand_on(number: int, command: int) -> None:
         send(process_id, number)
 
 
-def _exit_code(status: int, early: list[int], arguments: Namespace) -> int:
+def _exit_code(status: int, arguments: Namespace) -> int:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         end_descendants(os.getpid(), grace=arguments.grace)
@@ -75,7 +79,7 @@ def _exit_code(status: int, early: list[int], arguments: Namespace) -> int:
             "lease is as good as lost. The command was ended; run it again",
             resource=arguments.resource,
         )
-    return 128 + early[0] if early else code
+    return code
 
 
 def _is_overdue(board: Board) -> bool:
