@@ -26,6 +26,7 @@ _Callback = Callable[[LeaseholdError], None]
 _GrantType = TypeVar("_GrantType", Scope, Budget)
 _Item = TypeVar("_Item")
 _SHOWN_CHARACTERS = 80
+_LARGEST = (1 << 63) - 1
 
 DEFAULT_TTL = 60.0
 
@@ -53,10 +54,19 @@ def wall_time_ns(field: str, moment: "float | datetime") -> int:
     from datetime import datetime  # Few ask for it, and it takes its time to load.
 
     if not isinstance(moment, datetime):
-        return at_least_zero_ns(field, moment)
+        return _storable(field, at_least_zero_ns(field, moment))
     if moment.tzinfo is None:
         raise InvalidInput(f"{field} must have a time zone, as datetime.now().astimezone() has", field=field)
-    return round(moment.timestamp() * NANOSECONDS_PER_SECOND)
+    return _storable(field, round(moment.timestamp() * NANOSECONDS_PER_SECOND))
+
+
+def _storable(field: str, number: int) -> int:
+    """Return a number to compare with stored ones; refuse one that is larger than any of them can be."""
+    if number > _LARGEST:
+        raise InvalidInput(
+            f"{field} is beyond all that a store can contain; choose an earlier one", field=field
+        )
+    return number
 
 
 def parse(field: str, words: type[_WordType], word: str) -> _WordType:
@@ -72,6 +82,17 @@ def text(field: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{field} must be text, not {_shown(value)}", field=field)
     return value
+
+
+def sought(field: str, value: object) -> str:
+    """Return a text to look for; refuse one that no store could contain, nor be asked about."""
+    found = text(field, value)
+    if not found.isascii():
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(f"{field} must be text that UTF-8 can carry", field=field) from None
+    return found
 
 
 def name(field: str, value: object) -> str:
@@ -163,12 +184,12 @@ def page_query(
     """Return the query for one page of leases."""
     return LeaseQuery(
         tenant=tenant,
-        resource=_text_or_none("resource", resource),
-        resource_prefix=_text_or_none("prefix", prefix),
-        holder=_text_or_none("holder", holder),
+        resource=_sought_or_none("resource", resource),
+        resource_prefix=_sought_or_none("prefix", prefix),
+        holder=_sought_or_none("holder", holder),
         states=tuple(parse("states", LeaseState, state) for state in several("states", states)),
         held_at_ns=held_at_ns,
-        after=_text_or_none("after", after),
+        after=_sought_or_none("after", after),
         limit=whole_number("limit", limit),
     )
 
@@ -186,11 +207,11 @@ def entry_query(
     """Return the query for one page of the ledger."""
     return EntryQuery(
         tenant=tenant,
-        lease_id=_text_or_none("lease_id", lease_id),
-        resource=_text_or_none("resource", resource),
-        holder=_text_or_none("holder", holder),
+        lease_id=_sought_or_none("lease_id", lease_id),
+        resource=_sought_or_none("resource", resource),
+        holder=_sought_or_none("holder", holder),
         types=tuple(event_type("types", one) for one in several("types", types)),
-        after=whole_number("after", after, minimum=0),
+        after=_storable("after", whole_number("after", after, minimum=0)),
         limit=whole_number("limit", limit),
     )
 
@@ -224,5 +245,5 @@ def wanted_of(resources: Iterable[str] | Mapping[str, Mode | str], mode: Mode) -
     return [Wanted(resource=text("resources", resource), mode=each) for resource, each in pairs]
 
 
-def _text_or_none(field: str, value: object) -> str | None:
-    return None if value is None else text(field, value)
+def _sought_or_none(field: str, value: object) -> str | None:
+    return None if value is None else sought(field, value)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.client.calls import BlockingCalls
-from leasehold.client.inputs import Page, entry_query, page_query, text, wall_time_ns
+from leasehold.client.inputs import Page, entry_query, page_query, sought, wall_time_ns
 from leasehold.engine.audit import Audit
 from leasehold.engine.port import Head, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
@@ -35,12 +35,12 @@ class Reading:
 
     def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
-        status = self._calls.read(self._registrar.get, text("lease_id", lease_id))
+        status = self._calls.read(self._registrar.get, sought("lease_id", lease_id))
         return status if status is not None and status.lease.tenant == self._tenant else None
 
     def inspect(self, resource: str) -> list[LeaseStatus]:
         """Return who holds a resource now: since when, until when, under which token, how often renewed."""
-        return self._calls.read(self._registrar.standing_on, self._tenant, text("resource", resource))
+        return self._calls.read(self._registrar.standing_on, self._tenant, sought("resource", resource))
 
     def certificate(self, lease_id: str) -> str:
         """Return the registrar's signed word that a lease stands, for those who cannot ask the registrar.
@@ -49,7 +49,7 @@ class Reading:
         """
         from leasehold.certificates.issuing import certify
 
-        return self._calls.read(certify, self._registrar, self._tenant, text("lease_id", lease_id))
+        return self._calls.read(certify, self._registrar, self._tenant, sought("lease_id", lease_id))
 
     def certificate_keys(self) -> "TrustedKeys":
         """Return the public keys by which certificates of this registrar are checked."""
@@ -59,7 +59,7 @@ class Reading:
 
     def children(self, lease_id: str) -> list[LeaseStatus]:
         """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
-        return self._calls.read(self._registrar.children, self._tenant, text("lease_id", lease_id))
+        return self._calls.read(self._registrar.children, self._tenant, sought("lease_id", lease_id))
 
     def queue(self, resource: str) -> list[Waiter]:
         """Return who waits for a resource, first in line first: since when, and for how long it may be.
@@ -67,7 +67,7 @@ class Reading:
         For a path, those who wait for something above or below it are in the same queue.
         """
         now_ns = time.time_ns()
-        return self._calls.read(waiters, self._registrar, self._tenant, text("resource", resource), now_ns)
+        return self._calls.read(waiters, self._registrar, self._tenant, sought("resource", resource), now_ns)
 
     def history(
         self,

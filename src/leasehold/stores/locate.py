@@ -38,7 +38,9 @@ def open_store(
     if path is None:
         return MemoryStore()
     from leasehold.stores.sqlite import SqliteStore  # loading SQLite takes time that others need not pay
+    from leasehold.stores.sqlite.files import resolved
 
+    path = resolved(path)
     if create and path.parent.name == FOLDER:
         _hide_from_git(path.parent, group=group)
     return SqliteStore(path, durability=durability, group=group, create=create)
@@ -73,6 +75,7 @@ def _git_setting(here: Path) -> str | None:
             cwd=here,
             capture_output=True,
             text=True,
+            errors="surrogateescape",  # as everywhere where a path is not UTF-8
             timeout=5,
             check=False,
         )

@@ -86,7 +86,7 @@ def backup(
 
     Others may go on using the store. Raises InvalidInput if the target exists, unless `overwrite` is set.
     """
-    source, target = Path(store_path).resolve(), Path(target).absolute()
+    source, target = files.resolved(store_path), files.absolute(target)
     _refuse_target(source, target, overwrite=overwrite)
     files.prepare(source, group=False, create=False)
     with _new_file_beside(target) as partial:
@@ -113,7 +113,7 @@ def restore(
 
     Raises StoreBusy if another process is writing for longer than `patience_seconds`.
     """
-    source, target = Path(backup_file).resolve(), Path(store_path).resolve()
+    source, target = files.resolved(backup_file), files.resolved(store_path)
     if source == target:
         raise InvalidInput(f"{target} cannot be restored from itself; name a backup", field="backup_file")
     if not source.is_file():

@@ -27,6 +27,24 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 """How the mount table spells a space, a tab, a line break and a backslash in a name."""
 
 
+def absolute(path: Path | str) -> Path:
+    """Return a path from the root on; refuse one that SQLite could not be told, which takes UTF-8 only."""
+    found = Path(path).absolute()
+    try:
+        named = bytes(found).decode()
+    except UnicodeDecodeError:
+        named = "\0"
+    if "\0" not in named:
+        return found
+    shown = bytes(found).decode(errors="backslashreplace").replace("\0", "\\x00")
+    raise StoreUnusable(f"{shown} is no path in UTF-8, as SQLite wants it; choose another name", path=shown)
+
+
+def resolved(path: Path | str) -> Path:
+    """Return where a path leads to; refuse what SQLite could not be told."""
+    return absolute(absolute(path).resolve())
+
+
 def prepare(path: Path, *, group: bool, create: bool) -> None:
     """Make sure that there is a file which could be a store; raise StoreUnusable if there cannot be."""
     refuse_network(path)

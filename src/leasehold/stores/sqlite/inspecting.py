@@ -13,6 +13,7 @@ import apsw
 from leasehold.errors import StoreUnusable
 from leasehold.stores.sqlite.backup import staged
 from leasehold.stores.sqlite.copying import Reporter, look_into
+from leasehold.stores.sqlite.files import resolved
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 
 
@@ -31,7 +32,7 @@ class Inspected:
 @contextmanager
 def inspected(backup_file: Path | str) -> Iterator[Inspected]:
     """Open a backup, or a copy of a store's file; raise StoreUnusable for anything else."""
-    source = Path(backup_file).resolve()
+    source = resolved(backup_file)
     if not source.is_file():
         raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
     with staged(source, Reporter(None, rounds=1)) as copy:

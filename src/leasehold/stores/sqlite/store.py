@@ -76,7 +76,7 @@ class SqliteStore:
     ) -> None:
         if durability not in DURABILITIES:
             raise InvalidInput(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
-        self.path = Path(path).resolve()
+        self.path = files.resolved(path)
         self.durability = durability
         self.clock = clock or SystemClock()
         self.sealer = Sealer(KeyFolder(self.path))
