@@ -10,7 +10,7 @@ with leasehold.connect() as leases:
 from typing import TYPE_CHECKING, Any
 
 from leasehold.client.connect import connect
-from leasehold.client.inputs import Page
+from leasehold.client.inputs import Duration, Page
 from leasehold.client.sync_client import Client
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_leases import HeldLeases
@@ -84,6 +84,7 @@ __all__ = [
     "Client",
     "ClientClosed",
     "Deadlock",
+    "Duration",
     "Entry",
     "Held",
     "HeldLease",

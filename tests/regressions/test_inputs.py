@@ -15,8 +15,16 @@ from leasehold.stores.sqlite.backup import backup, restore
     [
         ("history", {"types": ["renwed"]}, "types 'renwed' is none of: confirmed, delegated, expired,"),
         ("renew_many", {"leases": "abc"}, "leases must be a list, not 'abc'"),
-        ("acquire", {"resource": "door", "ttl": True}, "ttl must be a number of seconds from 0 on, not True"),
-        ("acquire", {"resource": "door", "ttl": -1}, "ttl must be a number of seconds from 0 on, not -1"),
+        (
+            "acquire",
+            {"resource": "door", "ttl": True},
+            "ttl must be seconds from 0 on, as a number or a timedelta, not True",
+        ),
+        (
+            "acquire",
+            {"resource": "door", "ttl": -1},
+            "ttl must be seconds from 0 on, as a number or a timedelta, not -1",
+        ),
         ("acquire_all", {"resources": ["a", "a"]}, "resources must not name a twice"),
         ("acquire_all", {"resources": ["/a/b", "/a"]}, "resources must not name /a beside /a/b: one covers"),
     ],

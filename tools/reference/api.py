@@ -21,6 +21,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Connecting": ("connect", "connect_async"),
     "Clients": ("Client", "AsyncClient"),
     "Held leases": ("HeldLease", "HeldLeases", "Loss", "AsyncHeldLease", "AsyncHeldLeases"),
+    "Durations": ("Duration",),
     "Certificates": ("verify_certificate", "Certificate", "TrustedKeys"),
     "Scope and budget": ("Scope", "Budget"),
     "What is answered": (
@@ -41,6 +42,12 @@ _EXTRA = {"Loss": Loss}
 _TWINS = {"AsyncClient": "Client", "AsyncHeldLease": "HeldLease", "AsyncHeldLeases": "HeldLeases"}
 """Generated from one another, so what is said of one holds for the other."""
 
+_ALIASES = {
+    "Token": ("leasehold.kernel.lease", "An `int`."),
+    "Duration": ("leasehold.client.inputs", "`float | datetime.timedelta`."),
+}
+"""Names for types that are not ours: where the words about them are, and which types those are."""
+
 _PLUMBING = {
     "after_fork_in_child",
     "belongs_elsewhere",
@@ -58,9 +65,10 @@ _PLUMBING = {
 """Public between the modules of the client, and no part of the API."""
 
 _INTRODUCTION = """\
-Everything below can be imported from `leasehold`. Durations are seconds, as numbers; `…_ns` fields are
-nanoseconds. Wall times are for people: nothing is decided by them. Names with a leading underscore, and
-modules below `leasehold`, may change with any release; the names on this page, the codes on the page of
+Everything below can be imported from `leasehold`. Durations are given as seconds or as a
+`datetime.timedelta` (see [Duration](#duration)), and answered as seconds; `…_ns` fields are nanoseconds.
+Wall times are for people: nothing is decided by them. Names with a leading underscore, and modules below
+`leasehold`, may change with any release; the names on this page, the codes on the page of
 [errors](errors.md) and the [JSON of the command line](json.md) do not change their meaning."""
 
 
@@ -85,9 +93,9 @@ def _is_exception(thing: object) -> bool:
 
 def _entry(title: str) -> str:
     thing = _EXTRA.get(title) or getattr(leasehold, title)
-    if title == "Token":
-        text = constant_text("leasehold.kernel.lease", "Token")
-        return f"### Token\n\nAn `int`. {text}"
+    if title in _ALIASES:
+        module, meant = _ALIASES[title]
+        return f"### {title}\n\n{meant} {constant_text(module, title)}"
     if isinstance(thing, types.FunctionType):
         return _function(function_member(thing))
     if title in _TWINS:

@@ -48,7 +48,7 @@ exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wr
 
 
 def _prune(arguments: Namespace) -> int:
-    from leasehold.client.inputs import at_least_zero_ns
+    from leasehold.client.inputs import duration_ns
     from leasehold.engine.pruning import prune
 
     out = Output(arguments)
@@ -57,7 +57,7 @@ def _prune(arguments: Namespace) -> int:
         found = prune(
             store,
             actor=user_at_host(),
-            keep_ns=at_least_zero_ns("keep", arguments.keep),
+            keep_ns=duration_ns("keep", arguments.keep),
             dry_run=arguments.dry_run,
             progress=progress,
         )

@@ -2,7 +2,7 @@
 
 from leasehold.client.async_claiming import AsyncClaiming
 from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.inputs import at_least_zero_ns, lease_id_of, text
+from leasehold.client.inputs import Duration, duration_ns, lease_id_of, text
 from leasehold.client.waits import Claim, patience_ns
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseholdError
@@ -19,7 +19,7 @@ class AsyncChanging(AsyncClaiming):
         self,
         lease: AsyncHeldLease | str,
         *,
-        wait: float | bool | None = None,
+        wait: Duration | bool | None = None,
         holder: str | None = None,
     ) -> LeaseStatus:
         """Have a shared lease exclusively, under a higher token; return how it stands.
@@ -69,7 +69,7 @@ class AsyncChanging(AsyncClaiming):
         lease: AsyncHeldLease | str,
         *,
         to: str,
-        ttl: float | None = None,
+        ttl: Duration | None = None,
         holder: str | None = None,
     ) -> LeaseStatus:
         """Hand a lease to another holder, under a new id and a higher token; return the new lease.
@@ -83,7 +83,7 @@ class AsyncChanging(AsyncClaiming):
             holder=self._holder_of(lease) if holder is None else text("holder", holder),
             to=text("to", to),
             new_lease_id=self._registrar.ids.new(),
-            ttl_ns=None if ttl is None else at_least_zero_ns("ttl", ttl),
+            ttl_ns=None if ttl is None else duration_ns("ttl", ttl),
             request_id=self._registrar.ids.new(),
         )
         held = self._held.get(lease) if isinstance(lease, str) else lease

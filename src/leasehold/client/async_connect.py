@@ -6,6 +6,7 @@ import os
 from leasehold.client.acquisition import AsyncAcquisition, awaitable
 from leasehold.client.async_client import AsyncClient
 from leasehold.client.connect import check_names, open_registrar, quotas_of
+from leasehold.client.inputs import Duration
 
 
 def connect_async(
@@ -16,7 +17,7 @@ def connect_async(
     durability: str = "full",
     group: bool = False,
     create: bool = True,
-    timeout: float = 30.0,
+    timeout: Duration = 30.0,
     leases_per_holder: int | None = None,
     leases_per_tenant: int | None = None,
 ) -> AsyncAcquisition[AsyncClient]:

@@ -11,6 +11,7 @@ from leasehold.client.acquisition import AsyncAcquisition
 from leasehold.client.async_block import AsyncBlock
 from leasehold.client.async_loss import AsyncBody, AsyncLoss
 from leasehold.client.held import AnyHeldLease
+from leasehold.client.inputs import Duration
 from leasehold.engine.kept import Kept
 from leasehold.errors import LeaseLost, WrongProcess, error_of
 from leasehold.kernel.access import check_access
@@ -114,7 +115,7 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
             resource=self.resource,
         )
 
-    async def renew(self, ttl: float | None = None) -> None:
+    async def renew(self, ttl: Duration | None = None) -> None:
         """Extend the lease now, for `ttl` seconds or its own TTL again. The keeper does this by itself.
 
         Raises LeaseLost (or a kind of it) if it was lost, even if the registrar would still extend it.
@@ -122,7 +123,7 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
         self.ensure()
         await self._client.renew(self, ttl=ttl)
 
-    async def upgrade(self, *, wait: float | bool | None = None) -> None:
+    async def upgrade(self, *, wait: Duration | bool | None = None) -> None:
         """Have a shared lease exclusively, under a higher `token`, before everybody who waits for it.
 
         Waits at most `wait` seconds for the others who share it, as `acquire` does. If that is in vain it
@@ -134,7 +135,7 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
         """Let others share an exclusive lease. The token stays the same."""
         await self._client.downgrade(self)
 
-    async def transfer(self, to: str, *, ttl: float | None = None) -> Lease:
+    async def transfer(self, to: str, *, ttl: Duration | None = None) -> Lease:
         """Hand the lease to another holder in one step, and return theirs: a new id and a higher token.
 
         Nobody renews it until `to` does, or adopts it.
@@ -165,7 +166,7 @@ class AsyncHeldLease(AsyncBlock, AnyHeldLease):
         *,
         scope: Scope | None = None,
         budget: Budget | None = None,
-        ttl: float | None = None,
+        ttl: Duration | None = None,
         holder: str | None = None,
         **claim: Any,
     ) -> AsyncAcquisition["AsyncHeldLease"]:

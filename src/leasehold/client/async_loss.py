@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import suppress
 
+from leasehold.client.inputs import Duration, seconds_of
 from leasehold.errors import LeaseholdError
 
 
@@ -23,12 +24,12 @@ class AsyncLoss:
         with suppress(RuntimeError):  # The loop was closed: nobody waits any more.
             self._loop.call_soon_threadsafe(self._fired.set)
 
-    async def wait(self, timeout: float | None = None) -> bool:
+    async def wait(self, timeout: Duration | None = None) -> bool:
         """Wait until the lease is lost; return False if that has not happened within `timeout` seconds."""
         if self.error is not None:
             return True
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(None if timeout is None else seconds_of(timeout)):
                 await self._fired.wait()
         except TimeoutError:
             return False

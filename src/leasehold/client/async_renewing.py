@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.inputs import at_least_zero_ns, lease_id_of, several, text
+from leasehold.client.inputs import Duration, duration_ns, lease_id_of, several, text
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseholdError, error_of
 from leasehold.kernel.answers import Renewal, Renewed
@@ -22,7 +22,7 @@ class AsyncRenewing(AsyncHolding):
     """How a client extends leases."""
 
     async def renew(
-        self, lease: AsyncHeldLease | str, *, ttl: float | None = None, holder: str | None = None
+        self, lease: AsyncHeldLease | str, *, ttl: Duration | None = None, holder: str | None = None
     ) -> LeaseStatus:
         """Extend a lease from now, for `ttl` seconds or its own TTL again; return how it stands."""
         (result,) = await self.renew_many([lease], ttl=ttl, holder=holder)
@@ -34,7 +34,7 @@ class AsyncRenewing(AsyncHolding):
         self,
         leases: Iterable[AsyncHeldLease | str],
         *,
-        ttl: float | None = None,
+        ttl: Duration | None = None,
         holder: str | None = None,
     ) -> list[LeaseStatus | LeaseholdError]:
         """Extend many leases; return for each how it stands, or why it was not extended.
@@ -42,7 +42,7 @@ class AsyncRenewing(AsyncHolding):
         Leases given as objects are renewed for their own holders; those given by id for `holder`.
         """
         wanted = several("leases", leases)
-        ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
+        ttl_ns = None if ttl is None else duration_ns("ttl", ttl)
         lease_ids = [lease_id_of(lease) for lease in wanted]
         results: dict[int, LeaseStatus | LeaseholdError] = {}
         places: dict[str, list[int]] = {}

@@ -7,7 +7,7 @@ cheap, but not free: keep a client for as long as you need leases.
 import os
 import threading
 
-from leasehold.client.inputs import at_least_zero_ns, name, text, whole_number
+from leasehold.client.inputs import Duration, duration_ns, name, text, whole_number
 from leasehold.client.sync_client import Client
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.limits import Quotas
@@ -23,7 +23,7 @@ def connect(
     durability: str = "full",
     group: bool = False,
     create: bool = True,
-    timeout: float = 30.0,
+    timeout: Duration = 30.0,
     leases_per_holder: int | None = None,
     leases_per_tenant: int | None = None,
 ) -> Client:
@@ -64,11 +64,11 @@ def open_registrar(
     durability: str,
     group: bool,
     create: bool,
-    timeout: float,
+    timeout: Duration,
     quotas: Quotas,
 ) -> Registrar:
     """Open the store that `url` names, and the registrar on it."""
-    patience = min(at_least_zero_ns("timeout", timeout) / NANOSECONDS_PER_SECOND, threading.TIMEOUT_MAX)
+    patience = min(duration_ns("timeout", timeout) / NANOSECONDS_PER_SECOND, threading.TIMEOUT_MAX)
     address = os.fspath(url) if isinstance(url, os.PathLike) else url
     store = open_store(
         None if address is None else text("url", address), durability=durability, group=group, create=create

@@ -1,7 +1,8 @@
 """What callers write, checked and brought into the kernel's terms."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -18,15 +19,17 @@ from leasehold.kernel.limits import check_text
 from leasehold.kernel.scope import Scope
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 _WordType = TypeVar("_WordType", Mode, LeaseState, ReleaseReason)
 _Callback = Callable[[LeaseholdError], None]
 _GrantType = TypeVar("_GrantType", Scope, Budget)
 _Item = TypeVar("_Item")
 _SHOWN_CHARACTERS = 80
 _LARGEST = (1 << 63) - 1
+_MICROSECOND = timedelta(microseconds=1)
+_NO_TIME = timedelta()
+
+Duration = float | timedelta
+"""A number of seconds, or a `datetime.timedelta`; not negative."""
 
 DEFAULT_TTL = 60.0
 
@@ -39,25 +42,47 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Pass this as `after` for the next page; None: this is the last."""
 
 
-def at_least_zero_ns(field: str, seconds: float) -> int:
-    """Return seconds as nanoseconds; refuse what is no number of seconds."""
+def duration_ns(field: str, duration: Duration) -> int:
+    """Return a duration in nanoseconds; refuse what is none, or less than none."""
+    seconds: Any = duration  # Taken for a number first: nearly everybody gives one.
     try:
         if seconds >= 0 and seconds is not True:
-            return round(seconds * NANOSECONDS_PER_SECOND)
+            nanoseconds: int = round(seconds * NANOSECONDS_PER_SECOND)
+            return nanoseconds
     except (TypeError, OverflowError):
-        pass  # It is no number, or none that is finite.
-    raise InvalidInput(f"{field} must be a number of seconds from 0 on, not {_shown(seconds)}", field=field)
+        if isinstance(duration, timedelta) and duration >= _NO_TIME:
+            return duration // _MICROSECOND * 1_000
+    raise InvalidInput(
+        f"{field} must be seconds from 0 on, as a number or a timedelta, not {_shown(duration)}", field=field
+    )
 
 
-def wall_time_ns(field: str, moment: "float | datetime") -> int:
+def seconds_of(duration: Duration) -> float:
+    """Return a duration in seconds, also one below 0: where that means not to wait."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def wall_time_ns(field: str, moment: Duration | datetime) -> int:
     """Return a wall time as nanoseconds since 1970; refuse one that does not say where in the world it is."""
-    from datetime import datetime  # Few ask for it, and it takes its time to load.
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            raise InvalidInput(
+                f"{field} must have a time zone, as datetime.now().astimezone() has", field=field
+            )
+        return _storable(field, round(moment.timestamp() * NANOSECONDS_PER_SECOND))
+    if isinstance(moment, timedelta):
+        raise _no_moment(field, moment)
+    try:
+        since_ns = duration_ns(field, moment)
+    except InvalidInput:
+        raise _no_moment(field, moment) from None
+    return _storable(field, since_ns)
 
-    if not isinstance(moment, datetime):
-        return _storable(field, at_least_zero_ns(field, moment))
-    if moment.tzinfo is None:
-        raise InvalidInput(f"{field} must have a time zone, as datetime.now().astimezone() has", field=field)
-    return _storable(field, round(moment.timestamp() * NANOSECONDS_PER_SECOND))
+
+def _no_moment(field: str, value: object) -> InvalidInput:
+    return InvalidInput(
+        f"{field} must be a datetime, or seconds since 1970, not {_shown(value)}", field=field
+    )
 
 
 def _storable(field: str, number: int) -> int:

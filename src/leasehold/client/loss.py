@@ -2,6 +2,7 @@
 
 import threading
 
+from leasehold.client.inputs import Duration, seconds_of
 from leasehold.errors import LeaseholdError
 
 
@@ -21,11 +22,11 @@ class Loss:
         if self._fired is not None:
             self._fired.set()
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: Duration | None = None) -> bool:
         """Wait until the lease is lost; return False if that has not happened within `timeout` seconds."""
         fired = self._event()
         # Ask again: the loss may have come before there was an event to set.
-        return self.error is not None or fired.wait(timeout)
+        return self.error is not None or fired.wait(None if timeout is None else seconds_of(timeout))
 
     def _event(self) -> threading.Event:
         """Make the event when somebody first waits; most leases are never waited for."""

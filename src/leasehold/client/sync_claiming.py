@@ -19,9 +19,10 @@ from msgspec.structs import replace
 
 from leasehold.client.inputs import (
     DEFAULT_TTL,
-    at_least_zero_ns,
+    Duration,
     callback,
     claim_ids,
+    duration_ns,
     mapping,
     parse,
     wanted_of,
@@ -52,14 +53,14 @@ class Claiming(Renewing):
         self,
         resources: Iterable[str] | Mapping[str, Mode | str],
         *,
-        ttl: float = DEFAULT_TTL,
+        ttl: Duration = DEFAULT_TTL,
         mode: Mode | str = Mode.EXCLUSIVE,
         holder: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         survives_reboot: bool = False,
-        wait: float | bool | None = None,
+        wait: Duration | bool | None = None,
         priority: int = PRIORITY_USUAL,
-        lock_delay: float = 0,
+        lock_delay: Duration = 0,
         on_lost: Callable[[LeaseholdError], None] | None = None,
     ) -> HeldLeases:
         """Own several resources at once: all of them, or none.
@@ -78,12 +79,12 @@ class Claiming(Renewing):
             mode=first.mode,
             also=tuple(others),
             holder=self._name_or_own("holder", holder),
-            ttl_ns=at_least_zero_ns("ttl", ttl),
+            ttl_ns=duration_ns("ttl", ttl),
             metadata={} if metadata is None else mapping("metadata", metadata),
             bound_to_boot=not survives_reboot,
             wait=patience > 0,
             priority=whole_number("priority", priority),
-            lock_delay_ns=at_least_zero_ns("lock_delay", lock_delay),
+            lock_delay_ns=duration_ns("lock_delay", lock_delay),
             request_id=request,
         )
         return self._acquire_all(command, callback("on_lost", on_lost), patience)

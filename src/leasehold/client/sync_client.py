@@ -12,9 +12,10 @@ from typing import Any, Self
 
 from leasehold.client.inputs import (
     DEFAULT_TTL,
-    at_least_zero_ns,
+    Duration,
     callback,
     claim_ids,
+    duration_ns,
     granted,
     lease_id_of,
     mapping,
@@ -79,7 +80,7 @@ class Client(Delegating, Changing):
         self,
         resource: str,
         *,
-        ttl: float = DEFAULT_TTL,
+        ttl: Duration = DEFAULT_TTL,
         mode: Mode | str = Mode.EXCLUSIVE,
         holder: str | None = None,
         adopt: bool = False,
@@ -90,9 +91,9 @@ class Client(Delegating, Changing):
         survives_reboot: bool = False,
         scope: Scope | None = None,
         budget: Budget | None = None,
-        wait: float | bool | None = None,
+        wait: Duration | bool | None = None,
         priority: int = PRIORITY_USUAL,
-        lock_delay: float = 0,
+        lock_delay: Duration = 0,
         on_lost: Callable[[LeaseholdError], None] | None = None,
         request_id: str | None = None,
     ) -> HeldLease:
@@ -114,7 +115,7 @@ class Client(Delegating, Changing):
             lease_id=lease_id,
             resource=text("resource", resource),
             holder=self._name_or_own("holder", holder),
-            ttl_ns=at_least_zero_ns("ttl", ttl),
+            ttl_ns=duration_ns("ttl", ttl),
             mode=mode if mode is Mode.EXCLUSIVE else parse("mode", Mode, mode),
             adopt=adopt,
             max_renewals=-1 if max_renewals == -1 else whole_number("max_renewals", max_renewals),
@@ -126,7 +127,7 @@ class Client(Delegating, Changing):
             budget=None if budget is None else granted("budget", Budget, budget),
             wait=patience > 0,
             priority=whole_number("priority", priority),
-            lock_delay_ns=at_least_zero_ns("lock_delay", lock_delay),
+            lock_delay_ns=duration_ns("lock_delay", lock_delay),
             request_id=request,
         )
         return self._acquire(command, callback("on_lost", on_lost), patience)
@@ -138,7 +139,7 @@ class Client(Delegating, Changing):
         *,
         scope: Scope | None = None,
         budget: Budget | None = None,
-        ttl: float | None = None,
+        ttl: Duration | None = None,
         holder: str | None = None,
         mode: Mode | str = Mode.EXCLUSIVE,
         max_renewals: int = -1,
@@ -161,7 +162,7 @@ class Client(Delegating, Changing):
             lease_id=self._registrar.ids.new(),
             resource=text("resource", resource),
             child_holder=deriving if holder is None else text("holder", holder),
-            ttl_ns=None if ttl is None else at_least_zero_ns("ttl", ttl),
+            ttl_ns=None if ttl is None else duration_ns("ttl", ttl),
             scope=Scope() if scope is None else granted("scope", Scope, scope),
             budget=Budget() if budget is None else granted("budget", Budget, budget),
             mode=parse("mode", Mode, mode),
@@ -314,14 +315,14 @@ class Client(Delegating, Changing):
                 break  # That was all, or the rest is of a time that nobody knows.
         return count
 
-    def prune(self, *, keep: float = DEFAULT_KEEP, dry_run: bool = False) -> Pruning:
+    def prune(self, *, keep: Duration = DEFAULT_KEEP, dry_run: bool = False) -> Pruning:
         """Remove history that is older than `keep` seconds; with `dry_run`, only say what would be removed.
 
         A checkpoint stands for it, so `verify` goes on from there. Leases that ended before leave the
         tables, nothing that stands does. It concerns all tenants. Raises `LedgerBroken`, and removes
         nothing, if anything is wrong with the ledger.
         """
-        actor, keep_ns = self._name_or_own("actor", None), at_least_zero_ns("keep", keep)
+        actor, keep_ns = self._name_or_own("actor", None), duration_ns("keep", keep)
         return self._calls.read(self._registrar.prune, actor, keep_ns, dry_run=dry_run)
 
 

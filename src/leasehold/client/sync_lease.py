@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, Self
 
 from leasehold.client.held import AnyHeldLease
+from leasehold.client.inputs import Duration
 from leasehold.client.loss import Body, Loss
 from leasehold.client.sync_block import Block
 from leasehold.engine.kept import Kept
@@ -114,7 +115,7 @@ class HeldLease(Block, AnyHeldLease):
             resource=self.resource,
         )
 
-    def renew(self, ttl: float | None = None) -> None:
+    def renew(self, ttl: Duration | None = None) -> None:
         """Extend the lease now, for `ttl` seconds or its own TTL again. The keeper does this by itself.
 
         Raises LeaseLost (or a kind of it) if it was lost, even if the registrar would still extend it.
@@ -122,7 +123,7 @@ class HeldLease(Block, AnyHeldLease):
         self.ensure()
         self._client.renew(self, ttl=ttl)
 
-    def upgrade(self, *, wait: float | bool | None = None) -> None:
+    def upgrade(self, *, wait: Duration | bool | None = None) -> None:
         """Have a shared lease exclusively, under a higher `token`, before everybody who waits for it.
 
         Waits at most `wait` seconds for the others who share it, as `acquire` does. If that is in vain it
@@ -134,7 +135,7 @@ class HeldLease(Block, AnyHeldLease):
         """Let others share an exclusive lease. The token stays the same."""
         self._client.downgrade(self)
 
-    def transfer(self, to: str, *, ttl: float | None = None) -> Lease:
+    def transfer(self, to: str, *, ttl: Duration | None = None) -> Lease:
         """Hand the lease to another holder in one step, and return theirs: a new id and a higher token.
 
         Nobody renews it until `to` does, or adopts it.
@@ -165,7 +166,7 @@ class HeldLease(Block, AnyHeldLease):
         *,
         scope: Scope | None = None,
         budget: Budget | None = None,
-        ttl: float | None = None,
+        ttl: Duration | None = None,
         holder: str | None = None,
         **claim: Any,
     ) -> "HeldLease":

@@ -7,7 +7,7 @@ takes care of that in the background; whoever wants to do anything else with the
 
 from collections.abc import Iterable
 
-from leasehold.client.inputs import at_least_zero_ns, lease_id_of, several, text
+from leasehold.client.inputs import Duration, duration_ns, lease_id_of, several, text
 from leasehold.client.sync_holding import Holding
 from leasehold.client.sync_lease import HeldLease
 from leasehold.engine.registrar import LeaseStatus, answer_of
@@ -23,7 +23,7 @@ class Renewing(Holding):
     """How a client extends leases."""
 
     def renew(
-        self, lease: HeldLease | str, *, ttl: float | None = None, holder: str | None = None
+        self, lease: HeldLease | str, *, ttl: Duration | None = None, holder: str | None = None
     ) -> LeaseStatus:
         """Extend a lease from now, for `ttl` seconds or its own TTL again; return how it stands."""
         (result,) = self.renew_many([lease], ttl=ttl, holder=holder)
@@ -35,7 +35,7 @@ class Renewing(Holding):
         self,
         leases: Iterable[HeldLease | str],
         *,
-        ttl: float | None = None,
+        ttl: Duration | None = None,
         holder: str | None = None,
     ) -> list[LeaseStatus | LeaseholdError]:
         """Extend many leases; return for each how it stands, or why it was not extended.
@@ -43,7 +43,7 @@ class Renewing(Holding):
         Leases given as objects are renewed for their own holders; those given by id for `holder`.
         """
         wanted = several("leases", leases)
-        ttl_ns = None if ttl is None else at_least_zero_ns("ttl", ttl)
+        ttl_ns = None if ttl is None else duration_ns("ttl", ttl)
         lease_ids = [lease_id_of(lease) for lease in wanted]
         results: dict[int, LeaseStatus | LeaseholdError] = {}
         places: dict[str, list[int]] = {}

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
-from leasehold.client.inputs import at_least_zero_ns
+from leasehold.client.inputs import Duration, duration_ns
 from leasehold.engine.batch import Outcome
 from leasehold.errors import LeaseTerminal, WaitTimeout
 from leasehold.kernel.answers import Granted, Place, Waiting
@@ -21,13 +21,13 @@ FOREVER_NS = 1 << 62
 """Longer than any clock runs."""
 
 
-def patience_ns(wait: float | bool | None) -> int:
+def patience_ns(wait: Duration | bool | None) -> int:
     """Return how long to wait: 0 for not at all, and `FOREVER_NS` for as long as it takes."""
     if wait is None or wait is False:
         return 0
     if wait is True or wait == math.inf:
         return FOREVER_NS
-    return min(at_least_zero_ns("wait", wait), FOREVER_NS)
+    return min(duration_ns("wait", wait), FOREVER_NS)
 
 
 class Claim(Generic[_Asked]):
