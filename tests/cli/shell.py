@@ -240,10 +240,10 @@ class Shell:
             return next(entry for entry in client.watch(after=0, resource=resource) if _word(entry) == word)
 
     @contextmanager
-    def stalled_writer(self) -> Iterator[int]:
+    def stalled_writer(self, lock: str = "writer") -> Iterator[int]:
         """Let a process take the writer's lock and be stopped; yield its id, and end it afterwards."""
         process = subprocess.Popen(
-            [sys.executable, "-c", _TAKE_LOCK, f"{self.store}-writer"],
+            [sys.executable, "-c", _TAKE_LOCK, f"{self.store}-{lock}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )

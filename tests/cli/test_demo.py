@@ -1,11 +1,15 @@
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 
+import leasehold
+from leasehold.cli.demo_parts.actors import Actors
 from leasehold.cli.demo_parts.shelf import Shelf, StaleToken
-from tests.cli.shell import Shell, children_of, wait_until_gone
+from leasehold.stores.sqlite.write_queue import in_the_way, turn
+from tests.cli.shell import PATIENCE, Shell, children_of, until, wait_until_gone
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -66,6 +70,32 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(shell: Shell, numbe
     for worker in workers:
         wait_until_gone(worker)
     assert os.listdir(shell.folder) == []
+
+
+def test_a_worker_is_not_paused_where_all_others_would_wait_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "leases.db"
+    leasehold.connect(store).close()
+    seen = threading.Event()
+
+    def look(path: Path) -> list[int]:
+        seen.set()
+        return in_the_way(path)
+
+    monkeypatch.setattr("leasehold.cli.demo_parts.actors.in_the_way", look)
+    with Actors(["ada"], store=store, shelf=tmp_path / "shelf.json", ttl=60) as actors:
+        actors.wait_for(["ready"], ["ada"], timeout=PATIENCE)
+        with turn(store):
+            actors.tell("ada", "go")
+            until(lambda: actors.process_id("ada") in in_the_way(store))
+            pausing = threading.Thread(target=actors.stop, args=("ada",))
+            pausing.start()
+            assert seen.wait(PATIENCE)
+        pausing.join(PATIENCE)
+        assert not pausing.is_alive()
+        with turn(store, PATIENCE):
+            assert actors.process_id("ada") not in in_the_way(store)
 
 
 def test_the_shelf_refuses_lower_tokens_only(tmp_path: Path) -> None:

@@ -40,13 +40,14 @@ def test_a_sound_store_passes_every_check(used: Shell) -> None:
     assert "3 entries, 1 lease:" in report["checks"][-1]["detail"]
 
 
-def test_a_stopped_writer_is_named_with_what_to_do(used: Shell) -> None:
-    with used.stalled_writer() as process_id:
+@pytest.mark.parametrize("lock", ["writer", "turnstile"])
+def test_a_stopped_writer_is_named_with_what_to_do(used: Shell, lock: str) -> None:
+    with used.stalled_writer(lock) as process_id:
         (writer,) = problems(used).values()
         text = used.run("doctor", code=1).out
     assert writer["check"] == "writer"
     assert f"process {process_id} (" in writer["detail"]
-    assert "leases.db-writer" in writer["detail"]
+    assert f"leases.db-{lock}" in writer["detail"]
     assert "T (stopped)" in writer["detail"]
     assert writer["advice"] == f"let it go on: kill -CONT {process_id}; or end it: kill -KILL {process_id}"
     assert f"         → {writer['advice']}" in text.splitlines()

@@ -14,7 +14,7 @@ import pytest
 
 from leasehold import StoreBusy
 from leasehold.engine.port import WouldBlock
-from leasehold.stores.sqlite.write_queue import WriteQueue, turn, writer_of
+from leasehold.stores.sqlite.write_queue import WriteQueue, in_the_way, turn, writer_of
 from tests.stores.sqlite.support import Other, Pipe, client_of, open_store, others, problems_of, tokens_of
 
 COMMITS_SECONDS = 2.0
@@ -85,6 +85,33 @@ def test_a_store_knows_who_is_writing(tmp_path: Path) -> None:
         assert store.blocker() == os.getpid()
     assert store.blocker() is None
     store.close()
+
+
+def test_who_stands_still_in_the_turnstile_is_named_as_a_writer_is(tmp_path: Path) -> None:
+    path = tmp_path / "leases.db"
+    with client_of(path, timeout=0.2) as client, others(Other(stand_in_the_turnstile, path)) as (other,):
+        client.acquire("resource", ttl=3600)
+        with closing(open_store(path)) as store, store.write():
+            assert writer_of(path) == os.getpid()
+            other.tell("queue up")
+            wait_until(lambda: waits_in(path, other.pid))
+            assert in_the_way(path) == [os.getpid(), other.pid]
+            os.kill(other.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, other.pid, os.WSTOPPED | os.WNOWAIT)
+        try:
+            with pytest.raises(StoreBusy, match=f"process {other.pid} has kept") as refusal:
+                client.acquire("another")
+            assert refusal.value.process_id == other.pid
+        finally:
+            os.kill(other.pid, signal.SIGCONT)
+        assert other.join() == 0
+
+
+def stand_in_the_turnstile(pipe: Pipe, path: Path) -> None:
+    with closing(WriteQueue(path)) as queue:
+        assert pipe.recv() == "queue up"
+        queue.enter(blocking=True)
+        queue.leave()
 
 
 def test_a_stopped_writer_is_named_and_keeps_nobody_from_reading_and_all_go_on_after_it(

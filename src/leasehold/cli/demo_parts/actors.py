@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from leasehold.stores.sqlite.write_queue import writer_of
+from leasehold.stores.sqlite.write_queue import in_the_way
 
 
 class Heard(NamedTuple):
@@ -86,12 +86,12 @@ class Actors:
         self._processes[name].wait()
 
     def stop(self, name: str) -> None:
-        """Pause a worker, but not while it writes to the store: then everybody would wait for it."""
+        """Pause a worker, but not while it writes to the store, or is about to: all would wait for it."""
         process_id = self.process_id(name)
         while True:
             os.kill(process_id, signal.SIGSTOP)
             os.waitid(os.P_PID, process_id, os.WSTOPPED)
-            if writer_of(self._store) != process_id:
+            if process_id not in in_the_way(self._store):
                 return
             self.go_on(name)
 

@@ -10,8 +10,8 @@ Who has just written and wants to write again finds the next writer already in t
 queue behind it. The kernel frees both locks when a process dies, however it dies.
 
 Not promised: strict first-come-first-served among those who wait for the turnstile; the kernel wakes them
-in about that order. A process that is stopped while it writes keeps everybody waiting until it goes on or
-dies; `writer_of` names it.
+in about that order. A process that is stopped while it writes, or in the turnstile, keeps everybody waiting
+until it goes on or dies; `writer_of` names it.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ class WriteQueue:
         try:
             # Who may write the store has to be able to queue for it.
             mode = stat.S_IMODE(path.stat().st_mode)
-            self._turnstile = _open_lock(f"{path}-turnstile", mode)
+            self._turnstile = _open_lock(_turnstile(path), mode)
             try:
                 self._writer = _open_lock(_writer_lock(path), mode)
             except BaseException:
@@ -71,17 +71,31 @@ class WriteQueue:
 
 
 def writer_of(path: Path) -> int | None:
-    """Return the id of the process whose turn it is to write the store, as far as the kernel tells."""
-    try:
-        status = os.stat(_writer_lock(path))
-    except FileNotFoundError:
-        return None
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    """Return the id of the process whose turn it is to write the store, as far as the kernel tells.
+
+    Whoever is in the turnstile while nobody writes is about to: if it stands still, so does everybody.
+    """
+    return next(iter(in_the_way(path)), None)
+
+
+def in_the_way(path: Path) -> list[int]:
+    """Return the processes that keep all others from writing: who writes, then who is in the turnstile."""
+    locked: dict[str, int] = {}
     for line in Path("/proc/locks").read_text().splitlines():
         words = line.split()
-        if words[1] == "FLOCK" and words[5] == device:
-            return int(words[4])
-    return None
+        if words[1] == "FLOCK":
+            locked[words[5]] = int(words[4])
+    files = [_locked_file(name) for name in (_writer_lock(path), _turnstile(path))]
+    return [locked[file] for file in files if file in locked]
+
+
+def _locked_file(path: str) -> str:
+    """Return how /proc/locks calls a file."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return ""
+    return f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
 
 
 @contextmanager
@@ -126,6 +140,10 @@ def _busy(path: Path, patience_seconds: float) -> StoreBusy:
 
 def _writer_lock(path: Path) -> str:
     return f"{path}-writer"
+
+
+def _turnstile(path: Path) -> str:
+    return f"{path}-turnstile"
 
 
 def _open_lock(path: str, mode: int) -> int:
