@@ -292,6 +292,28 @@ def fork_and_take_the_turn(pipe: Pipe, path: Path) -> None:
         threading.Event().wait()
 
 
+def test_a_child_that_was_forked_during_a_turn_does_not_keep_it_when_it_is_over(tmp_path: Path) -> None:
+    path = tmp_path / "leases.db"
+    with others(Other(fork_in_a_turn, path)) as (parent,):
+        child: int = parent.hear()
+        assert parent.hear() == "over"
+        os.kill(child, 0)
+        with turn(path, patience_seconds=5):
+            assert path.exists()
+
+
+def fork_in_a_turn(pipe: Pipe, path: Path) -> None:
+    path.touch()
+    with turn(path):
+        child = os.fork()
+        if child == 0:
+            pipe.poll(None)  # until the test is over
+            os._exit(0)
+        pipe.send(child)
+    pipe.send("over")
+    os.waitpid(child, 0)
+
+
 def waits_for_a_lock(process_id: int) -> bool:
     return any(
         words[1] == "->" and int(words[5]) == process_id

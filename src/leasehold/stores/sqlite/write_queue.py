@@ -109,12 +109,16 @@ def turn(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Non
     came, deciding = threading.Event(), threading.Lock()
     over = False
 
+    def end() -> None:
+        queue.leave()  # Closing is not enough: a child that was forked meanwhile has the open file as well.
+        queue.close()
+
     def wait() -> None:
         queue.enter(blocking=True)
         with deciding:
             came.set()
             if over:
-                queue.close()
+                end()
 
     threading.Thread(target=wait, name="leasehold-turn", daemon=True).start()
     try:
@@ -125,7 +129,7 @@ def turn(path: Path, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Non
         with deciding:
             over = True
             if came.is_set():
-                queue.close()
+                end()
 
 
 def _busy(path: Path, patience_seconds: float) -> StoreBusy:
