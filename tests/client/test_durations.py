@@ -100,12 +100,13 @@ async def test_a_wait_can_be_a_timedelta(real_world: World) -> None:
     shared = await waiter.acquire("door", mode="shared")
     patience = timedelta(milliseconds=20)
 
-    for wait_in_vain in (
+    ways: list[Callable[[], Any]] = [
         lambda: waiter.acquire("door", holder="dora", wait=patience),
         lambda: waiter.acquire_all(["gate", "door"], holder="cleo", wait=patience),
         lambda: shared.upgrade(wait=patience),
         lambda: waiter.upgrade(shared, wait=patience),
-    ):
+    ]
+    for wait_in_vain in ways:
         with pytest.raises(leasehold.WaitTimeout) as refused:
             await wait_in_vain()
         assert refused.value.waited is not None
