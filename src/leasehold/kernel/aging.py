@@ -17,7 +17,7 @@ from leasehold.kernel.events import (
     LeaseRevoked,
 )
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Now
 
@@ -41,16 +41,18 @@ def age(lease: Lease, now: Now, authority: Authority, eras: dict[int, Era]) -> t
         rebooted = home.boot_id != authority.boot_id
         if lease.bound_to_boot and rebooted and expires.value > home.last_tick:
             pending = lease.state is LeaseState.PENDING
-            ended = left(lease, now, REBOOT) if pending else happened(LeaseRevoked, lease, now, reason=REBOOT)
+            ended = (
+                left(lease, now, REBOOT) if pending else LeaseRevoked(**befalling(lease, now), reason=REBOOT)
+            )
             return [ended], evolve(lease, ended)
-        rearmed = happened(LeaseRearmed, lease, now, expires_tick=carried.value)
+        rearmed = LeaseRearmed(**befalling(lease, now), expires_tick=carried.value)
         events.append(rearmed)
         lease = evolve(lease, rearmed)
         expires = carried
     remaining = now.tick.until(expires)
     if remaining is not None and remaining <= 0:
         pending = lease.state is LeaseState.PENDING
-        expired = left(lease, now, STOPPED_ASKING) if pending else happened(LeaseExpired, lease, now)
+        expired = left(lease, now, STOPPED_ASKING) if pending else LeaseExpired(**befalling(lease, now))
         events.append(expired)
         lease = evolve(lease, expired)
     return events, lease
@@ -60,4 +62,4 @@ def left(
     lease: Lease, now: Now, reason: str, *, actor: str = REGISTRAR, request: str | None = None
 ) -> LeaseLeft:
     """Return the event of a waiter leaving the queue."""
-    return happened(LeaseLeft, lease, now, actor=actor, request=request, reason=reason)
+    return LeaseLeft(**befalling(lease, now, actor=actor), request=request, reason=reason)

@@ -13,7 +13,7 @@ from leasehold.kernel.decision import Decision, about, last_to_expire, not_found
 from leasehold.kernel.draft import Draft, upgrade_left
 from leasehold.kernel.events import CANCELLED, LeaseIssued, LeaseModeChanged, LeaseUpgradeQueued
 from leasehold.kernel.granting import as_it_stands
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.limits import check_quotas
 from leasehold.kernel.placing import place_behind, waiting
@@ -96,11 +96,8 @@ def _upgrade(command: ChangeMode, draft: Draft, lease: Lease) -> Decision | Refu
 
 
 def _upgrade_queued(command: ChangeMode, draft: Draft, lease: Lease) -> LeaseUpgradeQueued:
-    return happened(
-        LeaseUpgradeQueued,
-        lease,
-        draft.now,
-        actor=command.holder,
+    return LeaseUpgradeQueued(
+        **befalling(lease, draft.now, actor=command.holder),
         request=command.request_key,
         ticket=draft.next_token() if lease.ticket is None else lease.ticket.number,
         kept_ns=KEPT_NS,

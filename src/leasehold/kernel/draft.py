@@ -29,7 +29,7 @@ from leasehold.kernel.events import (
     LeaseUpgradeLeft,
 )
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.paths import is_path, related
 from leasehold.kernel.records import FIRST_AROUND, FIRST_IN_LINE, ResourceKey
@@ -304,7 +304,7 @@ class Draft:
 
 def upgrade_left(lease: Lease, now: Now, reason: str, actor: str = REGISTRAR) -> LeaseUpgradeLeft:
     """Return the event of a sharer that does not wait any more to be alone."""
-    return happened(LeaseUpgradeLeft, lease, now, actor=actor, reason=reason)
+    return LeaseUpgradeLeft(**befalling(lease, now, actor=actor), reason=reason)
 
 
 def _delay_id(ended: Lease) -> str:

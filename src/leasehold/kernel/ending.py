@@ -13,7 +13,7 @@ from leasehold.kernel.commands import Release, Revoke, Sweep
 from leasehold.kernel.decision import Decision, about, age, not_found
 from leasehold.kernel.events import CANCELLED, LeaseEvent, LeaseLeft, LeaseReleased, LeaseRevoked
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease, LeaseState, ReleaseReason
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
@@ -94,8 +94,8 @@ def _given_back(lease: Lease, now: Now, command: Release) -> LeaseReleased | Lea
 def _revoked(lease: Lease, command: Revoke, now: Now) -> LeaseRevoked | LeaseLeft:
     if lease.state is LeaseState.PENDING or lease.state is LeaseState.FAILED:
         return left(lease, now, command.reason, actor=command.operator, request=command.request_id)
-    return happened(
-        LeaseRevoked, lease, now, actor=command.operator, request=command.request_id, reason=command.reason
+    return LeaseRevoked(
+        **befalling(lease, now, actor=command.operator), request=command.request_id, reason=command.reason
     )
 
 

@@ -16,7 +16,7 @@ from leasehold.kernel.budget import Amounts
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseDelegated, LeaseEvent, LeaseRevoked
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.tick import Now
 from leasehold.kernel.view import View
@@ -114,9 +114,9 @@ def standing(lease: Lease, view: View, now: Now) -> tuple[Lease, int]:
 
 def fallen(lease: Lease, cause: str, now: Now) -> LeaseRevoked:
     """Return the end of a lease whose ancestor has ended."""
-    return happened(LeaseRevoked, lease, now, reason=cause)
+    return LeaseRevoked(**befalling(lease, now), reason=cause)
 
 
 def delegated(parent: Lease, child_id: str, amounts: Amounts, now: Now) -> LeaseDelegated:
     """Return the event that sets aside, in the parent's budget, what a child may spend."""
-    return happened(LeaseDelegated, parent, now, actor=parent.holder, child_id=child_id, amounts=amounts)
+    return LeaseDelegated(**befalling(parent, now, actor=parent.holder), child_id=child_id, amounts=amounts)

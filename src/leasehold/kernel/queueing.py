@@ -24,7 +24,7 @@ from leasehold.kernel.events import (
     LeaseModeChanged,
     LeaseRevoked,
 )
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.paths import covers, is_path
 from leasehold.kernel.records import Gathering
@@ -216,7 +216,9 @@ def _upgraded(lease: Lease, draft: Draft) -> LeaseModeChanged:
 
 def mode_changed(lease: Lease, now: Now, mode: Mode, token: int, request: str | None) -> LeaseModeChanged:
     """Return the event of a lease that becomes exclusive, or shared."""
-    return happened(LeaseModeChanged, lease, now, actor=lease.holder, request=request, token=token, mode=mode)
+    return LeaseModeChanged(
+        **befalling(lease, now, actor=lease.holder, token=token), request=request, mode=mode
+    )
 
 
 def grant_what_is_free(decision: Decision, view: View, now: Now) -> Decision:

@@ -14,7 +14,7 @@ from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewed, 
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.events import EndEvent, LeaseEvent, LeaseIssued, LeaseReclaimed
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.lineage import cause_of, fallen, heir_of
 from leasehold.kernel.succession import taken_over
@@ -114,11 +114,8 @@ class _Settling:
         if heir is None:
             return False
         self.record(
-            happened(
-                LeaseReclaimed,
-                heir,
-                self._now,
-                actor=heir.holder,
+            LeaseReclaimed(
+                **befalling(heir, self._now, actor=heir.holder),
                 child_id=ended.lease_id,
                 granted=account.budget.counted(),
                 spent=account.spent,

@@ -13,7 +13,7 @@ from leasehold.kernel.decision import Decision, about, age, not_found, remembere
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.events import LeaseEvent, LeaseSpent
 from leasehold.kernel.evolve import evolve
-from leasehold.kernel.happening import happened
+from leasehold.kernel.happening import befalling
 from leasehold.kernel.lease import Lease
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Now
@@ -38,7 +38,9 @@ def spend(command: Spend, view: View, now: Now) -> Decision | Refusal:
     refusal = shortage(lease, account, command.amounts, now)
     if refusal is not None:
         return refusal
-    spent = happened(LeaseSpent, lease, now, actor=command.holder, request=request, amounts=command.amounts)
+    spent = LeaseSpent(
+        **befalling(lease, now, actor=command.holder), request=request, amounts=command.amounts
+    )
     lease_now = evolve(replace(lease, delegation=account), spent)
     answer = Spent(lease=lease_now, remaining=account.remaining.minus(command.amounts))
     return Decision(events=[*found.aged, *freed, spent], leases=[lease_now], answer=answer)
