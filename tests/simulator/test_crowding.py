@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from leasehold.engine import registrar
 from leasehold.engine.port import Snapshot
-from leasehold.kernel import changing, claiming, deadlock, decision, draft, placing, queueing
+from leasehold.kernel import asking, changing, claiming, deadlock, decision, draft, placing, queueing, ticket
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.draft import Draft
@@ -77,7 +77,7 @@ def test_a_grant_whose_claim_window_never_passes(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_waiter_that_is_silent_for_ever_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claiming, "KEPT_NS", 3600 * 1_000_000_000)
+    monkeypatch.setattr(ticket, "KEPT_NS", 3600 * 1_000_000_000)
     assert "silent for too long" in found()
 
 
@@ -214,7 +214,7 @@ def test_a_waiter_that_is_told_to_ask_too_late(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
-    ask_again = claiming.ask_again
+    ask_again = asking.ask_again
 
     def hasty(*arguments: Any) -> Any:
         decided = ask_again(*arguments)

@@ -13,7 +13,7 @@ from leasehold.kernel.commands import Acquire, ChangeMode
 from leasehold.kernel.lease import LeaseState
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS, KEPT_NS
+from leasehold.kernel.ticket import kept_ns
 
 _Asked = TypeVar("_Asked", Acquire, ChangeMode)
 
@@ -51,12 +51,11 @@ def has_lapsed(command: Acquire | ChangeMode, outcome: Outcome, silent_ns: int) 
         return False
     if isinstance(outcome, Granted):
         return outcome.ended and outcome.lease.state is LeaseState.EXPIRED
-    kept_ns = CLAIM_WINDOW_NS if command.also else KEPT_NS
     return (
         isinstance(outcome, Refusal)
         and outcome.code is RefusalCode.LEASE_TERMINAL
         and outcome.state is LeaseState.FAILED
-        and silent_ns >= kept_ns
+        and silent_ns >= kept_ns(1 + len(command.also))
     )
 
 

@@ -26,7 +26,8 @@ Where to look:
 - ``view``        the records a decision looks at; ``records`` names them, ``queue_records`` knows who waits,
   ``foresight`` what a batch will need
 - ``ticket``      a place in the queue, and its order; ``waiting_line``: those who wait, in that order
-- ``claiming``    waiting, and claims on several resources; ``queueing``: who is entitled to what became free
+- ``claiming``    waiting, and claims on several resources; ``asking``: the same claim, asking how it stands
+- ``queueing``    who is entitled to what became free
 - ``placing``     what those are told who wait
 - ``deadlock``    who would wait for ever          - ``paths``    which resources cover which
 - ``changing``    upgrade, downgrade, transfer

@@ -2,22 +2,21 @@
 
 What `granting` does for a claim on one plain name that nobody waits for, this does for all others. A claim
 is granted whole, or joins the queue of each of its resources under one ticket. Sent again, it asks how things
-stand: it keeps its place that way, and confirms what it was granted meanwhile.
+stand, which `asking` answers.
 
 Before a claim is looked at, those who wait already get what time has made free: nobody overtakes.
 """
 
-from leasehold.kernel.answers import Granted
+from leasehold.kernel.asking import granted, still_waiting
 from leasehold.kernel.commands import Acquire
-from leasehold.kernel.deadlock import DEADLOCK, find_cycle, may_be_waited_for, refuse_cycle
+from leasehold.kernel.deadlock import find_cycle, may_be_waited_for, refuse_cycle
 from leasehold.kernel.decision import Decision, about, last_to_expire
 from leasehold.kernel.delegation import Delegation
 from leasehold.kernel.draft import Draft
-from leasehold.kernel.events import LeaseConfirmed, LeaseIssued, LeaseQueued, LeaseRenewed
+from leasehold.kernel.events import LeaseIssued, LeaseQueued
 from leasehold.kernel.lease import Lease, LeaseState
 from leasehold.kernel.limits import WAITERS_PER_RESOURCE, check_quotas, over_limit
 from leasehold.kernel.paths import is_path
-from leasehold.kernel.placing import place_of, waiting
 from leasehold.kernel.queueing import (
     end_delays,
     holders_in_the_way,
@@ -27,11 +26,8 @@ from leasehold.kernel.queueing import (
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.succession import handed_on, refuse_line, succeed
 from leasehold.kernel.tick import Now
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS, KEPT_NS, LAST_PLACE, Ticket
+from leasehold.kernel.ticket import LAST_PLACE, Ticket, kept_ns
 from leasehold.kernel.view import View
-
-_KEPT_TOGETHER_NS = CLAIM_WINDOW_NS
-"""A claim on several resources keeps closed what nobody holds. If its waiter has died, that must end soon."""
 
 
 def claim(
@@ -168,7 +164,7 @@ def _grant(
     if cycle:
         return refuse_cycle(cycle)
     promote(draft)
-    return _granted(draft, [draft.known(one.lease_id) for one in wanted])
+    return granted(draft, [draft.known(one.lease_id) for one in wanted])
 
 
 def _issue(
@@ -222,18 +218,17 @@ def _join(command: Acquire, draft: Draft, wanted: list[Lease]) -> Decision | Ref
         if draft.count_ahead(tenant, one.resource, LAST_PLACE) >= WAITERS_PER_RESOURCE:
             detail = f"has {WAITERS_PER_RESOURCE} waiters already; no more are allowed"
             return over_limit(one.resource, WAITERS_PER_RESOURCE, detail)
-    kept_ns = _KEPT_TOGETHER_NS if command.also else KEPT_NS
     for one in wanted:
-        draft.add(_queued(command, one, draft, kept_ns))
+        draft.add(_queued(command, one, draft))
     claimed = [draft.known(one.lease_id) for one in wanted]
     if may_be_waited_for(draft, tenant, holder, claimed):
         cycle = find_cycle(draft, tenant, holder)
         if cycle:
             return refuse_cycle(cycle)
-    return _waiting(draft, claimed)
+    return still_waiting(draft, claimed)
 
 
-def _queued(command: Acquire, one: Lease, draft: Draft, kept_ns: int) -> LeaseQueued:
+def _queued(command: Acquire, one: Lease, draft: Draft) -> LeaseQueued:
     return LeaseQueued(
         tick=draft.now.tick,
         at_ns=draft.now.wall_ns,
@@ -246,7 +241,7 @@ def _queued(command: Acquire, one: Lease, draft: Draft, kept_ns: int) -> LeaseQu
         token=one.token,
         mode=one.mode,
         ttl_ns=command.ttl_ns,
-        kept_ns=kept_ns,
+        kept_ns=kept_ns(1 + len(command.also)),
         priority=command.priority,
         group=_group(command),
         wake=command.wake,
@@ -258,97 +253,3 @@ def _queued(command: Acquire, one: Lease, draft: Draft, kept_ns: int) -> LeaseQu
         lock_delay_ns=command.lock_delay_ns,
         delegation=one.delegation,
     )
-
-
-def ask_again(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision | Refusal:
-    """Answer a claim that was made before: it waits, or was granted meanwhile, or is over.
-
-    Leases that have just been granted to it are confirmed.
-    """
-    draft = Draft(view, now)
-    claimed = [draft.aged(draft.known(lease_id)) for lease_id in lease_ids]
-    if claimed[0].state is LeaseState.PENDING:
-        for one in claimed:
-            draft.standing(one.tenant, one.resource)
-            draft.freed.append((one.tenant, one.resource))
-    promote(draft)  # Also if it was found to be over: others may wait for it.
-    claimed = [draft.known(one.lease_id) for one in claimed]
-    first = claimed[0]
-    if first.state is LeaseState.FAILED:
-        return _left(first, draft.now)
-    if first.state is LeaseState.PENDING:
-        _keep_places(draft, claimed)
-        return _waiting(draft, claimed)
-    unconfirmed = [one for one in claimed if one.is_unconfirmed]
-    if all(one.ticks_remaining(draft.now.tick) > 0 for one in claimed):
-        for one in unconfirmed:
-            draft.add(_confirmed(one, draft.now))
-    return _granted(draft, [draft.known(one.lease_id) for one in claimed], repeated=not unconfirmed)
-
-
-def _left(lease: Lease, now: Now) -> Refusal:
-    """Tell a waiter that has left the queue why, if it had to; it may ask again with a new request."""
-    reason = lease.end_reason or ""
-    if reason.startswith(DEADLOCK):
-        return Refusal(
-            code=RefusalCode.DEADLOCK,
-            lease_id=lease.lease_id,
-            resource=lease.resource,
-            detail=reason.removeprefix(DEADLOCK),
-        )
-    return about(RefusalCode.LEASE_TERMINAL, lease, now)
-
-
-def _keep_places(draft: Draft, claimed: list[Lease]) -> None:
-    """Extend the time after which a silent waiter leaves, unless most of it is left."""
-    kept_ns = _KEPT_TOGETHER_NS if len(claimed) > 1 else KEPT_NS
-    now = draft.now.tick
-    late = [one for one in claimed if 0 < one.ticks_remaining(now) <= kept_ns // 2]
-    if late:
-        alone = late[0] if len(late) == 1 else None
-        draft.add(
-            LeaseRenewed(
-                tick=now,
-                at_ns=draft.now.wall_ns,
-                actor=late[0].holder,
-                tenant=late[0].tenant,
-                holder=late[0].holder,
-                renewals={one.lease_id: now.value + kept_ns for one in late},
-                resource=None if alone is None else alone.resource,
-                token=None if alone is None else alone.token,
-            )
-        )
-
-
-def _confirmed(lease: Lease, now: Now) -> LeaseConfirmed:
-    return LeaseConfirmed(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=lease.holder,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-    )
-
-
-def _granted(draft: Draft, leases: list[Lease], *, repeated: bool = False) -> Decision:
-    left = min(lease.ticks_remaining(draft.now.tick) for lease in leases)
-    answer = Granted(
-        lease=leases[0],
-        expires_in_ns=left,
-        repeated=repeated,
-        ended=left == 0,
-        also=tuple(leases[1:]),
-    )
-    return draft.decision(answer)
-
-
-def _waiting(draft: Draft, claimed: list[Lease]) -> Decision:
-    places = tuple(place_of(draft, one) for one in claimed)
-    while draft.freed:  # Looking has shown that somebody is gone.
-        promote(draft)
-        places = tuple(place_of(draft, one) for one in claimed)
-    answer = waiting(draft.now, claimed, places)
-    return draft.decision(answer)

@@ -13,8 +13,9 @@ Here is what happens to a claim on one plain name that nobody waits for. `claimi
 from msgspec.structs import replace
 
 from leasehold.kernel.answers import Granted
+from leasehold.kernel.asking import ask_again
 from leasehold.kernel.budget import Budget
-from leasehold.kernel.claiming import ask_again, claim
+from leasehold.kernel.claiming import claim
 from leasehold.kernel.commands import Acquire, Derive
 from leasehold.kernel.decision import Decision, about, age, last_to_expire, not_found, remembered
 from leasehold.kernel.delegation import Delegation

@@ -24,7 +24,7 @@ AGEING_NS = 10 * 1_000_000_000
 CLAIM_WINDOW_NS = 2 * 1_000_000_000
 """How long a lease that was granted to a waiter lasts until the waiter has confirmed it."""
 KEPT_NS = 30 * 1_000_000_000
-"""How long a waiter that has stopped asking keeps its place."""
+"""How long a waiter for one resource that has stopped asking keeps its place."""
 NEXT_IN_LINE = "?"
 """Put behind the address of a waiter that has won nothing, but comes next: it need not ask before the claim
 window of whoever won is over."""
@@ -37,6 +37,14 @@ _ERA_DIGITS = 8
 _RANK_DIGITS = 16
 _NUMBER_DIGITS = 14
 _RANK_OFFSET = 1 << 63
+
+
+def kept_ns(resources: int) -> int:
+    """Return how long a claim on so many resources keeps its places once it has stopped asking.
+
+    One on several keeps closed what nobody holds: if its waiter has died, that must end soon.
+    """
+    return KEPT_NS if resources == 1 else CLAIM_WINDOW_NS
 
 
 class Ticket(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
