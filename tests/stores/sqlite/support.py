@@ -126,6 +126,15 @@ class Other:
         assert self._pipe.poll(PATIENCE_SECONDS), "the other process says nothing"
         return self._pipe.recv()
 
+    def hear_to_the_end(self) -> list[Any]:
+        """Return all that it says until it ends; the patience is for each thing, not for all together."""
+        said: list[Any] = []
+        while True:
+            try:
+                said.append(self.hear())
+            except EOFError:
+                return said
+
     def tell(self, word: object = None) -> None:
         self._pipe.send(word)
 

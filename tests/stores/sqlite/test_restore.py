@@ -335,7 +335,7 @@ def test_an_interrupted_restore_leaves_the_store_as_it_was(store: Path, saved: P
 
 def test_a_killed_restore_leaves_the_old_store_or_the_new_one(store: Path, saved: Path) -> None:
     with others(Other(kill_at_every_step, saved, store)) as (killer,):
-        outcomes: list[int] = killer.hear()
+        outcomes: list[int] = killer.hear_to_the_end()
         assert killer.join() == 0
     # Each the old store, but for the last, which nobody killed.
     assert outcomes == [20] * (len(outcomes) - 1) + [10]
@@ -345,7 +345,6 @@ def test_a_killed_restore_leaves_the_old_store_or_the_new_one(store: Path, saved
 def kill_at_every_step(pipe: Pipe, saved: Path, path: Path) -> None:
     """Fork once for every step of a restore, kill the child in it, and look at what it left."""
     copying._PAGES_PER_STEP = 1
-    outcomes: list[int] = []
     for at in itertools.count(1):
         child = os.fork()
         if child == 0:
@@ -354,17 +353,16 @@ def kill_at_every_step(pipe: Pipe, saved: Path, path: Path) -> None:
             os._exit(0)
         _, status = os.waitpid(child, 0)
         assert problems_of(path) == []
-        outcomes.append(len(tokens_of(path)))
+        pipe.send(len(tokens_of(path)))
         if status == 0:
             break
-    pipe.send(outcomes)
 
 
 def test_a_restore_that_is_killed_in_any_write_or_sync_leaves_the_old_store_or_the_new_one(
     store: Path, saved: Path
 ) -> None:
     with others(Other(kill_at_every_call, saved, store)) as (killer,):
-        outcomes: list[tuple[int, int]] = killer.hear()
+        outcomes: list[tuple[int, int]] = killer.hear_to_the_end()
         assert killer.join() == 0
     assert {outcome for outcome, _ in outcomes} == {20, 10}
     assert len(outcomes) > 20
@@ -373,7 +371,6 @@ def test_a_restore_that_is_killed_in_any_write_or_sync_leaves_the_old_store_or_t
 
 
 def kill_at_every_call(pipe: Pipe, saved: Path, path: Path) -> None:
-    outcomes: list[tuple[int, int]] = []
     for at in itertools.count(1):
         child = os.fork()
         if child == 0:
@@ -383,10 +380,9 @@ def kill_at_every_call(pipe: Pipe, saved: Path, path: Path) -> None:
             os._exit(0)
         _, status = os.waitpid(child, 0)
         assert problems_of(path) == []
-        outcomes.append((len(tokens_of(path)), epoch_of(path)))
+        pipe.send((len(tokens_of(path)), epoch_of(path)))
         if status == 0:
             break
-    pipe.send(outcomes)
 
 
 @pytest.mark.parametrize(
