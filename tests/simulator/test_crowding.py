@@ -12,7 +12,18 @@ from msgspec.structs import replace
 
 from leasehold.engine import registrar
 from leasehold.engine.port import Snapshot
-from leasehold.kernel import asking, changing, claiming, deadlock, decision, draft, placing, queueing, ticket
+from leasehold.kernel import (
+    asking,
+    changing,
+    claiming,
+    deadlock,
+    decision,
+    delaying,
+    draft,
+    placing,
+    queueing,
+    ticket,
+)
 from leasehold.kernel.answers import Granted
 from leasehold.kernel.decision import Decision
 from leasehold.kernel.draft import Draft
@@ -137,7 +148,7 @@ def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lock_delay_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Draft, "_delay", lambda self, ended: None)
+    monkeypatch.setattr(draft, "delay_after", lambda *facts: None)
     assert "kept others away" in found()
 
 
@@ -186,7 +197,7 @@ def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyP
             lease
             for lease in self.standing(wanted.tenant, wanted.resource)
             if lease.holder != holder
-            and not queueing.is_delayed_for(lease, holder)
+            and not delaying.is_delayed_for(lease, holder)
             and lease.mode.conflicts_with(wanted.mode)
         ]
 

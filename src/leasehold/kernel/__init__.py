@@ -30,7 +30,7 @@ Where to look:
 - ``queueing``    who is entitled to what became free
 - ``placing``     what those are told who wait
 - ``deadlock``    who would wait for ever          - ``paths``    which resources cover which
-- ``changing``    upgrade, downgrade, transfer
+- ``changing``    upgrade, downgrade, transfer     - ``delaying``  what stays closed after a holder was lost
 - ``draft``       a decision that goes step by step; ``touched``: what it has changed around a resource
 - ``invariants``  everything that must be true of every reachable state; of those who wait
   (``queue_invariants``), and of parents and children (``lines``)

@@ -15,13 +15,12 @@ from leasehold.kernel import aging
 from leasehold.kernel.answers import Answer
 from leasehold.kernel.authority import go_on
 from leasehold.kernel.decision import Decision, age
+from leasehold.kernel.delaying import delay_after, delay_id
 from leasehold.kernel.events import (
-    REBOOT,
     REGISTRAR,
     STOPPED_ASKING,
     LeaseEvent,
     LeaseExpired,
-    LeaseIssued,
     LeaseLeft,
     LeaseModeChanged,
     LeaseReleased,
@@ -40,9 +39,6 @@ from leasehold.kernel.view import View
 
 FREEING = (LeaseReleased, LeaseExpired, LeaseRevoked, LeaseLeft, LeaseUpgradeLeft, LeaseModeChanged)
 """Events after which somebody may be entitled to what they could not have before."""
-
-DELAYED_FOR = "lock_delay_for"
-"""In the metadata of a lease that only keeps a resource closed: who may come back nevertheless."""
 
 _NEXT_PAGE = 16
 """How many times as many leases to read when those that were read first are not enough."""
@@ -86,7 +82,7 @@ class Draft:
         if isinstance(event, FREEING):
             self.freed.append((event.tenant, event.resource))
             if isinstance(event, LeaseExpired | LeaseRevoked):
-                self._delay(self.known(event.lease_id))
+                self._keep_closed(self.known(event.lease_id))
 
     def set_aside(self, event: LeaseEvent) -> None:
         """Draft what a parent sets aside for a lease that replaces a child of it.
@@ -96,22 +92,11 @@ class Draft:
         self._authority = go_on(self._authority, event)
         self.events.append(event)
 
-    def _delay(self, ended: Lease) -> None:
-        """Keep a resource closed for as long as its last holder asked for, by a lease of the registrar's own.
-
-        A reboot has ended the process that held it, so nothing of that is still on its way. And whoever asks
-        for a delay confirms what it has won before it acts: what was never confirmed was never acted on.
-        """
-        unconfirmed = ended.ticket is not None and not ended.ticket.upgrade
-        if not ended.lock_delay_ns or ended.end_reason == REBOOT or unconfirmed:
-            return
-        if _delay_id(ended) in self._changed:
-            return  # The decision that this goes on from has seen to it.
-        ttl_ns = ended.lock_delay_ns
-        if ended.state is LeaseState.EXPIRED and ended.expires_tick is not None:
-            ttl_ns += self.now.tick.until(ended.expires_tick) or 0
-        if ttl_ns > 0:
-            self.add(_closed(ended, self.now, ttl_ns, self.next_token()))
+    def _keep_closed(self, ended: Lease) -> None:
+        """Draft the lock-delay after an end, unless the decision that this goes on from has seen to it."""
+        delay = None if delay_id(ended) in self._changed else delay_after(ended, self.now, self.next_token())
+        if delay is not None:
+            self.add(delay)
 
     def decision(self, answer: Answer) -> Decision:
         """Return what was drafted as a decision with an answer."""
@@ -305,24 +290,3 @@ class Draft:
 def upgrade_left(lease: Lease, now: Now, reason: str, actor: str = REGISTRAR) -> LeaseUpgradeLeft:
     """Return the event of a sharer that does not wait any more to be alone."""
     return LeaseUpgradeLeft(**befalling(lease, now, actor=actor), reason=reason)
-
-
-def _delay_id(ended: Lease) -> str:
-    return f"{ended.lease_id}.delay"
-
-
-def _closed(ended: Lease, now: Now, ttl_ns: int, token: int) -> LeaseIssued:
-    return LeaseIssued(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=REGISTRAR,
-        tenant=ended.tenant,
-        lease_id=_delay_id(ended),
-        resource=ended.resource,
-        holder=REGISTRAR,
-        token=token,
-        mode=ended.mode,
-        ttl_ns=ttl_ns,
-        bound_to_boot=False,
-        metadata={DELAYED_FOR: ended.holder},
-    )

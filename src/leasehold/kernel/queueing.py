@@ -13,7 +13,8 @@ in line has its turn.
 from collections.abc import Iterator
 
 from leasehold.kernel.decision import Decision
-from leasehold.kernel.draft import DELAYED_FOR, FREEING, Draft
+from leasehold.kernel.delaying import is_delayed_for
+from leasehold.kernel.draft import FREEING, Draft
 from leasehold.kernel.ending import released
 from leasehold.kernel.events import (
     REGISTRAR,
@@ -87,11 +88,6 @@ def others_beside(draft: Draft, lease: Lease) -> list[Lease]:
 def others_among(leases: list[Lease], holder: str) -> list[Lease]:
     """Return those of some leases in its reach that a holder who wants to be alone waits for."""
     return [lease for lease in leases if lease.holder != holder and not is_delayed_for(lease, holder)]
-
-
-def is_delayed_for(lease: Lease, holder: str) -> bool:
-    """Say whether a lease only keeps others away until its last holder's work can have had no effect."""
-    return lease.holder == REGISTRAR and lease.metadata.get(DELAYED_FOR) == holder
 
 
 def end_delays(draft: Draft, holder: str, wanted: Lease, mode: Mode) -> None:
