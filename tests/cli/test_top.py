@@ -74,6 +74,34 @@ def test_ctrl_c_ends_top_and_gives_the_terminal_back(shell: Shell) -> None:
     assert LEFT_AS_IT_WAS in shown
 
 
+def test_a_second_ctrl_c_does_not_keep_top_from_giving_the_terminal_back(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    shell.sabotage(
+        "import os, signal, termios; set_terminal = termios.tcsetattr\n"
+        "def interrupted(descriptor, when, settings):\n"
+        "    if settings[3] & termios.ECHO:  # it is given back\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    set_terminal(descriptor, when, settings)\n"
+        "termios.tcsetattr = interrupted\n"
+    )
+    terminal = shell.terminal(EXECUTABLE, "top", "--interval", "1h")
+    terminal.wait_for("RESOURCE")
+    terminal.press(b"\x03")
+    assert terminal.end()[0] == 130
+    assert termios.tcgetattr(terminal.keyboard)[3] & termios.ECHO
+
+
+def test_ctrl_backslash_ends_top_and_gives_the_terminal_back(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    terminal = shell.terminal(EXECUTABLE, "top", "--interval", "1h")
+    terminal.wait_for("RESOURCE")
+    terminal.press(b"\x1c")
+    code, shown = terminal.end()
+    assert code == 128 + signal.SIGQUIT
+    assert shown.endswith(LEFT_AS_IT_WAS)
+    assert termios.tcgetattr(terminal.keyboard)[3] & termios.ECHO
+
+
 def test_a_frame_is_never_larger_than_the_screen() -> None:
     with leasehold.connect("memory:", holder="名前") as leases:
         leases.acquire("共有資源" * 30)

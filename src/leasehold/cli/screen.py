@@ -16,6 +16,7 @@ _ENTER = "\033[?1049h\033[?25l"
 _LEAVE = "\033[?25h\033[?1049l"
 _COLUMNS, _LINES = 80, 24
 """For a terminal that does not know its size."""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _HOME, _CLEAR_LINE, _CLEAR_REST = "\033[H", "\033[K", "\033[J"
 
 
@@ -64,14 +65,17 @@ def whole_screen() -> Iterator[Screen]:
     wake_before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
     handlers = {
         signal.SIGWINCH: signal.signal(signal.SIGWINCH, lambda number, frame: None),
-        # Stopped with Ctrl-Z it would leave the shell with our screen.
+        # Stopped with Ctrl-Z it would leave the shell with our screen, and so would Ctrl-\ without a word.
         signal.SIGTSTP: signal.signal(signal.SIGTSTP, signal.SIG_IGN),
+        signal.SIGQUIT: signal.signal(signal.SIGQUIT, lambda number, frame: sys.exit(128 + number)),
     }
     try:
         tty.setcbreak(descriptor)
         sys.stdout.write(_ENTER)
         yield Screen(read_end)
     finally:
+        # Who is impatient presses twice; the second time must not come between us and the terminal.
+        handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING} | handlers
         sys.stdout.write(_LEAVE)
         sys.stdout.flush()
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
