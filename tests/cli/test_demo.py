@@ -55,7 +55,14 @@ def test_a_claim_that_does_not_hold_is_told_and_fails_the_demo(shell: Shell) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_demo_leaves_no_process_and_no_folder(shell: Shell, number: int) -> None:
-    demo = shell.start("demo", TMPDIR=str(shell.folder))
+    # It stays in the first chapter, where all of its workers live, and waits for history to tell of a renewal.
+    shell.sabotage(
+        "import threading; from leasehold.client.sync_client import Client\n"
+        "Client.history = lambda *given, **named: threading.Event().wait()\n"
+    )
+    temporary = shell.folder / "temporary"
+    temporary.mkdir()
+    demo = shell.start("demo", TMPDIR=str(temporary))
     while "A new store" not in (line := demo.line()):
         pass
     folder = Path(line.split(": ")[1]).parent
@@ -69,7 +76,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(shell: Shell, numbe
     assert (result.code, result.err) == (128 + number, "")
     for worker in workers:
         wait_until_gone(worker)
-    assert os.listdir(shell.folder) == []
+    assert os.listdir(temporary) == []
 
 
 def test_a_worker_is_not_paused_where_all_others_would_wait_for_it(

@@ -1,5 +1,6 @@
 from leasehold.cli.output import width_of
 from tests.cli.shell import Shell, until
+from tests.engine.doubles import claim
 
 
 def test_ls_lists_what_stands_in_aligned_columns(shell: Shell) -> None:
@@ -22,7 +23,7 @@ def test_ls_lists_what_stands_in_aligned_columns(shell: Shell) -> None:
 
 def test_ls_goes_by_the_clock_and_not_by_what_was_recorded(shell: Shell) -> None:
     with shell.client() as client:
-        client.acquire("over", ttl=0.2).detach()
+        client._registrar.call(claim("over", lease_id="0", ttl_ns=200_000_000))
         client.acquire("revoked").release()
         client.acquire("stands", ttl=60).detach()
         until(lambda: not client.inspect("over"))

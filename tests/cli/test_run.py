@@ -116,7 +116,8 @@ def test_two_runs_of_one_user_can_share(shell: Shell) -> None:
 
 
 def test_the_lease_is_renewed_while_the_command_runs_and_released_after_it(shell: Shell) -> None:
-    running = start(shell, "--ttl", "500ms")
+    shell.renew_often()
+    running = start(shell, "--ttl", "1h")
     shell.wait_for_event("job", "renewed")
     running.end_input()
     assert running.end().code == 0
@@ -165,10 +166,11 @@ def test_a_signal_also_reaches_what_the_command_has_started(shell: Shell) -> Non
 
 
 def test_losing_the_lease_ends_the_command_and_all_it_has_started(shell: Shell) -> None:
+    shell.renew_often()
     # The grandchild is in a session of its own, where no signal to a process group would find it.
     grandchild_script = 'trap "echo told; exit" TERM; echo $$; while :; do read line <&3; done'
     script = f"exec 3<&0; setsid sh -c '{grandchild_script}' & wait"
-    running = shell.start("run", "job", "--ttl", "1s", "--grace", "1h", "--", "sh", "-c", script)
+    running = shell.start("run", "job", "--ttl", "1h", "--grace", "1h", "--", "sh", "-c", script)
     grandchild = int(running.line())
     shell.revoke_all()
     assert running.line() == "told"
@@ -181,7 +183,8 @@ def test_losing_the_lease_ends_the_command_and_all_it_has_started(shell: Shell) 
 
 
 def test_loss_is_told_as_json_where_json_was_asked_for(shell: Shell) -> None:
-    running = start(shell, "--ttl", "1s", "--json")
+    shell.renew_often()
+    running = start(shell, "--ttl", "1h", "--json")
     shell.revoke_all()
     result = running.end()
     assert result.code == 76
@@ -196,7 +199,8 @@ def test_a_command_that_ignores_the_request_to_end_is_killed_after_the_grace_tim
         "os.write(1, b'started\\n')\n"
         "while True: signal.pause()\n"
     )
-    running = start(shell, "--ttl", "1s", "--grace", "300ms", command=(sys.executable, "-c", script))
+    shell.renew_often()
+    running = start(shell, "--ttl", "1h", "--grace", "300ms", command=(sys.executable, "-c", script))
     command = command_of(running)
     shell.revoke_all()
     assert running.line() == "not yet"
@@ -208,7 +212,8 @@ def test_a_command_that_ends_in_the_grace_time_is_not_killed(shell: Shell) -> No
     script = (
         "trap 'echo tidying up; read line; echo tidy; exit 0' TERM; echo started; while :; do read line; done"
     )
-    running = start(shell, "--ttl", "1s", "--grace", "1h", command=("sh", "-c", script))
+    shell.renew_often()
+    running = start(shell, "--ttl", "1h", "--grace", "1h", command=("sh", "-c", script))
     shell.revoke_all()
     assert running.line() == "tidying up"
     shell.run("--help")  # time in which it could be killed
@@ -218,7 +223,8 @@ def test_a_command_that_ends_in_the_grace_time_is_not_killed(shell: Shell) -> No
 
 
 def test_a_stopped_command_is_ended_as_well(shell: Shell) -> None:
-    running = start(shell, "--ttl", "1s", "--grace", "1h")
+    shell.renew_often()
+    running = start(shell, "--ttl", "1h", "--grace", "1h")
     os.kill(command_of(running), signal.SIGSTOP)
     shell.revoke_all()
     assert running.end().code == 76
@@ -320,7 +326,8 @@ def test_ctrl_c_ends_a_command_that_does_not_mind_it(shell: Shell) -> None:
 
 
 def test_a_command_that_is_suspended_keeps_its_lease(shell: Shell) -> None:
-    run = f"{EXECUTABLE} run job --ttl 500ms -- sh -c 'echo started; exec cat'"
+    shell.renew_often()
+    run = f"{EXECUTABLE} run job --ttl 1h -- sh -c 'echo started; exec cat'"
     script = f"{run}; echo suspended with $?; read line; fg; echo ended with $?"
     terminal = shell.terminal("bash", "-m", "-c", script)
     terminal.wait_for("started")

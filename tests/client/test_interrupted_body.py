@@ -18,7 +18,9 @@ def client_kind() -> str:
 
 
 @pytest.fixture
-def leases(real_world: World) -> Any:
+def leases(real_world: World, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A client whose keeper asks so often that it soon finds out what the clock would not tell for long."""
+    monkeypatch.setattr("leasehold.engine.keeper._RENEWALS_PER_TTL", 1_000)
     return real_world.connect(holder="ann")
 
 
@@ -34,7 +36,7 @@ def cancellations() -> int:
 
 
 async def lose(leases: Any, lease: leasehold.AsyncHeldLease) -> None:
-    """Let a lease be lost: the keeper finds out at its next renewal, which is soon for a short one."""
+    """Let a lease be lost: the keeper finds out at its next renewal."""
     await leases.revoke(lease.lease_id, reason="stuck")
 
 
@@ -42,7 +44,7 @@ async def test_the_body_is_cancelled_and_the_loss_is_raised(leases: Any) -> None
     seen: list[type[BaseException]] = []
 
     async def work() -> None:
-        async with leases.acquire("door", ttl=0.3) as lease:
+        async with leases.acquire("door") as lease:
             await lose(leases, lease)
             try:
                 await for_ever()
@@ -80,7 +82,7 @@ async def test_a_cancellation_from_outside_goes_before_the_loss(leases: Any) -> 
     lost = asyncio.Event()
 
     async def work() -> None:
-        async with leases.acquire("door", ttl=0.3) as lease:
+        async with leases.acquire("door") as lease:
             await lose(leases, lease)
             try:
                 await for_ever()
@@ -98,7 +100,7 @@ async def test_a_cancellation_from_outside_goes_before_the_loss(leases: Any) -> 
 
 async def test_a_body_that_will_not_be_cancelled_still_ends_in_the_loss(leases: Any) -> None:
     async def work() -> None:
-        async with leases.acquire("door", ttl=0.3) as lease:
+        async with leases.acquire("door") as lease:
             await lose(leases, lease)
             with suppress(asyncio.CancelledError):
                 await for_ever()
@@ -110,7 +112,7 @@ async def test_a_body_that_will_not_be_cancelled_still_ends_in_the_loss(leases: 
 
 async def test_what_the_body_raises_instead_comes_through(leases: Any) -> None:
     async def work() -> None:
-        async with leases.acquire("door", ttl=0.3) as lease:
+        async with leases.acquire("door") as lease:
             await lose(leases, lease)
             try:
                 await for_ever()
@@ -141,7 +143,7 @@ async def test_a_timeout_around_the_block_is_a_timeout(leases: Any) -> None:
 
 async def test_two_leases_lost_at_once_are_a_loss_and_leave_no_cancellation_behind(leases: Any) -> None:
     async def work() -> None:
-        async with leases.acquire("outer", ttl=0.3) as outer, leases.acquire("inner", ttl=0.3) as inner:
+        async with leases.acquire("outer") as outer, leases.acquire("inner") as inner:
             await leases.revoke(outer.lease_id, reason="stuck")
             await leases.revoke(inner.lease_id, reason="stuck")
             await for_ever()
@@ -157,7 +159,7 @@ async def test_a_task_that_was_cancelled_before_can_still_be_told_of_a_loss(leas
             await for_ever()
         except asyncio.CancelledError:
             # Cleaning up after a cancellation, under a lease that is lost meanwhile.
-            async with leases.acquire("door", ttl=0.3) as lease:
+            async with leases.acquire("door") as lease:
                 await lose(leases, lease)
                 await for_ever()
 
@@ -190,7 +192,7 @@ async def test_a_loss_after_the_block_cancels_nothing(leases: Any) -> None:
 
 
 async def test_a_lease_that_is_not_entered_interrupts_nobody(leases: Any) -> None:
-    lease = await leases.acquire("door", ttl=0.3)
+    lease = await leases.acquire("door")
     await lose(leases, lease)
 
     assert await lease.lost.wait(SIGNAL_SECONDS)

@@ -14,6 +14,8 @@ import pytest
 
 import leasehold
 from leasehold.engine.audit import audit
+from leasehold.engine.clock import SystemClock
+from leasehold.engine.registrar import Registrar
 from leasehold.stores.sqlite import SqliteStore
 from tests.client.processes import Python
 from tests.client.worlds import SIGNAL_SECONDS
@@ -219,10 +221,12 @@ print(bool(lease.lost), lease.release(), flush=True)
 """
 
 
-def test_a_process_stopped_for_longer_than_its_lease_finds_out_before_it_acts(url: str) -> None:
+def test_a_process_stopped_for_longer_than_its_lease_finds_out_before_it_acts(
+    url: str, tmp_path: Path
+) -> None:
     with leasehold.connect(url) as leases, Python(STOPPED, url, "0.5") as stopped:
         token = int(stopped.read_line())
-        stopped.stop()
+        stopped.stop(tmp_path / "leases.db")
         # A lease that began no earlier, lasts longer and is not renewed: when it is over, so is theirs.
         until = leases.acquire("longer", ttl=0.6, max_renewals=0)
         assert until.lost.wait(SIGNAL_SECONDS)
@@ -266,17 +270,25 @@ def test_of_any_number_of_racing_processes_one_wins(url: str, tmp_path: Path) ->
     store.close()
 
 
-def test_a_holder_that_was_killed_is_followed_by_another_with_a_higher_token(url: str) -> None:
-    with leasehold.connect(url) as leases, Python(STOPPED, url, "0.5") as killed:
+class Later(SystemClock):
+    """The machine's clock, an hour from now."""
+
+    def tick_ns(self) -> int:
+        return super().tick_ns() + 3_600_000_000_000
+
+
+def test_a_holder_that_was_killed_is_followed_by_another_with_a_higher_token(
+    url: str, tmp_path: Path
+) -> None:
+    with Python(STOPPED, url, "3600") as killed:
         token = int(killed.read_line())
         killed.send(signal.SIGKILL)
         assert killed.ends() == -signal.SIGKILL
-        with pytest.raises(leasehold.Held) as held:
-            leases.acquire("door")
-        until = leases.acquire("longer", ttl=0.6, max_renewals=0)
-        assert until.lost.wait(SIGNAL_SECONDS)
-
-        assert held.value.holder == "stopped"
+    with leasehold.connect(url) as leases, pytest.raises(leasehold.Held) as held:
+        leases.acquire("door")
+    assert held.value.holder == "stopped"
+    later = SqliteStore(tmp_path / "leases.db", clock=Later())
+    with leasehold.Client(Registrar(later, timeout=SIGNAL_SECONDS)) as leases:
         assert leases.acquire("door").token > token
 
 
