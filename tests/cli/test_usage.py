@@ -3,6 +3,7 @@ import os
 import pty
 import resource
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,6 +67,11 @@ def test_without_a_command_the_help_is_shown_as_an_error(shell: Shell) -> None:
     result = shell.run(code=2)
     assert result.out == ""
     assert "usage: leasehold" in result.err
+
+
+def test_the_package_can_be_run_as_the_command() -> None:
+    command = [sys.executable, "-m", "leasehold", "ls", "--help"]
+    assert subprocess.check_output(command, text=True).startswith("usage: leasehold ls ")
 
 
 def test_version_is_that_of_the_package(shell: Shell) -> None:

@@ -90,7 +90,7 @@ def test_every_field_that_the_command_line_prints_as_json_is_described(tmp_path:
 
 
 def run_json(*arguments: str) -> Any:
-    command = [sys.executable, "-m", "leasehold.cli", *arguments]
+    command = [sys.executable, "-m", "leasehold", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return json.loads(done.stdout)
 

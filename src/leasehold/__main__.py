@@ -1,4 +1,4 @@
-"""`python -m leasehold.cli` is `leasehold`."""
+"""`python -m leasehold` is the command `leasehold`."""
 
 import sys
 
