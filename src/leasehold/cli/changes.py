@@ -3,7 +3,8 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from leasehold.cli.claims import add_wait_option, tell
+from leasehold.cli.asking import add_wait_option
+from leasehold.cli.claims import tell
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.naming import LEASE_HELP, lease_named

@@ -1,14 +1,16 @@
 """acquire, renew: leases in the hands of people and scripts.
 
 A lease that `acquire` takes outlives the command and nobody renews it: it ends after its TTL unless it is
-renewed or released before. An `acquire` that is interrupted before it has told about its lease leaves none.
+renewed or released before. An `acquire` that is interrupted before it has told about all its leases leaves
+none.
 """
 
-import argparse
-import math
+import signal
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from leasehold.cli.asking import add_claim_options, ask, refuse_nonsense
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.delegating import add_grant_options, budget_of, scope_of
 from leasehold.cli.durations import format_duration, parse_duration
@@ -19,7 +21,14 @@ from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from leasehold.client.sync_client import Client
+    from leasehold.client.sync_lease import HeldLease
     from leasehold.engine.registrar import LeaseStatus
+
+_NO_LIMIT = -1
+_INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_commands(commands: Commands) -> None:
@@ -28,97 +37,29 @@ def add_commands(commands: Commands) -> None:
     _add_renew(commands)
 
 
-def add_claim_options(parser: argparse.ArgumentParser) -> None:
-    """Add what can be said about a claim, whoever will hold it."""
-    parser.add_argument("resource", metavar="RESOURCE", help="what to own: any name")
-    parser.add_argument(
-        "--ttl",
-        type=parse_duration,
-        default=60.0,
-        metavar="TIME",
-        help="how long the lease lasts unless renewed: 90, 90s, 5m, 1h30m, 500ms (default: 60s)",
-    )
-    parser.add_argument(
-        "--mode",
-        choices=("exclusive", "shared"),
-        type=str.lower,
-        default="exclusive",
-        help="alone, or together with others who only share it (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--shared", dest="mode", action="store_const", const="shared", help="the same as --mode shared"
-    )
-    add_wait_option(parser)
-    parser.add_argument(
-        "--priority",
-        type=int,
-        default=5,
-        metavar="N",
-        help="from 1 to 10, the most urgent: whose turn comes first while waiting (default: 5)",
-    )
-    parser.add_argument(
-        "--lock-delay",
-        type=parse_duration,
-        default=0.0,
-        metavar="TIME",
-        help="keep it closed to others for so long after the lease has expired or was revoked",
-    )
-    parser.add_argument(
-        "--metadata",
-        metavar="KEY=VALUE",
-        action="extend",
-        nargs="+",
-        default=[],
-        help="facts to keep with the lease, such as why=deploy",
-    )
-
-
-def add_wait_option(parser: argparse.ArgumentParser) -> None:
-    """Let the user wait in line for what others hold."""
-    parser.add_argument(
-        "--wait",
-        type=_patience,
-        default=0.0,
-        metavar="TIME",
-        help="wait in line for at most so long, or `forever` (default: do not wait)",
-    )
-
-
-def _patience(text: str) -> float:
-    return math.inf if text.lower() == "forever" else parse_duration(text)
-
-
-def metadata_of(arguments: Namespace) -> dict[str, Any]:
-    """Return the metadata given as KEY=VALUE."""
-    pairs: dict[str, Any] = {}
-    for pair in arguments.metadata:
-        key, separator, value = pair.partition("=")
-        if not key or not separator:
-            raise UsageError(f"--metadata takes KEY=VALUE, not {pair!r}; give RESOURCE before --metadata")
-        if key in pairs:
-            raise UsageError(f"--metadata has {key!r} twice; give each key once")
-        pairs[key] = value
-    return pairs
-
-
 def _add_acquire(commands: Commands) -> None:
     parser = commands.add(
         "acquire",
         _acquire,
-        "own a resource for a while",
+        "own a resource for a while, or several at once",
         details="""\
 The lease outlives this command, and a reboot, but not its TTL: renew it in time, or release it. Pass the
 printed token along with every write, and let the resource refuse a lower one. To hold a lease exactly as
 long as a command runs, use `leasehold run`.
 
+Of several resources you get all, or none: nothing is taken before everything is free, in whatever order
+others ask for the same. Each has a lease and a token of its own; --ttl, --mode and the like hold for each.
+
 examples:
   leasehold acquire report-42 --ttl 5m
   leasehold acquire report-42 --shared --metadata why=reading
   leasehold acquire report-42 --wait 30s
+  leasehold acquire /repo/a /repo/b --wait 30s
   leasehold acquire crawl --scope tool=read namespace=data --budget tokens=10000
   token=$(leasehold acquire report-42 --json | jq .token)
 
-exit codes: 0 acquired · 75 somebody holds it, or still does after the wait · 1 error · 2 wrong usage""",
+exit codes: 0 acquired (all) · 75 somebody holds it (one of them), or still does after the wait ·
+            1 error · 2 wrong usage""",
     )
     add_claim_options(parser)
     add_grant_options(parser)
@@ -131,39 +72,78 @@ exit codes: 0 acquired · 75 somebody holds it, or still does after the wait · 
     parser.add_argument(
         "--max-renewals",
         type=int,
-        default=-1,
+        default=_NO_LIMIT,
         metavar="N",
         help="how often it may be renewed (default: no limit)",
     )
 
 
 def _acquire(arguments: Namespace) -> int:
-    metadata = metadata_of(arguments)
-    scope, budget = scope_of(arguments), budget_of(arguments)
+    refuse_nonsense(arguments)
+    only_for_one = {
+        "adopt": arguments.adopt,
+        "max_renewals": arguments.max_renewals,
+        "scope": scope_of(arguments),
+        "budget": budget_of(arguments),
+    }
+    if len(arguments.resources) > 1:
+        _refuse_for_several(arguments)
     out = Output(arguments)
     with connected(arguments, create=True) as client:
-        held = client.acquire(
-            arguments.resource,
-            ttl=arguments.ttl,
-            mode=arguments.mode,
-            adopt=arguments.adopt,
-            max_renewals=arguments.max_renewals,
-            metadata=metadata,
-            survives_reboot=True,
-            scope=scope,
-            budget=budget,
-            wait=arguments.wait,
-            priority=arguments.priority,
-            lock_delay=arguments.lock_delay,
-        )
-        if held.is_unconfirmed:
-            held.renew()  # It was won by waiting; until it is confirmed, it lasts for a moment only.
-        status = client.get(held.lease_id)
-        if status is not None:
-            tell(out, status, f"acquired {held.resource}")
-        # Only now: a lease that nobody could be told about is released when the client closes.
-        held.detach()
+        held = ask(client, arguments, only_for_one=only_for_one, survives_reboot=True)
+        _tell_all(out, _confirmed(client, held.parts()))
+        # Only now: leases that nobody could be told about are released when the client closes.
+        with _undisturbed():
+            held.ensure()
+            for one in held.parts():
+                one.detach()
     return 0
+
+
+@contextmanager
+def _undisturbed() -> "Iterator[None]":
+    """Ignore Ctrl-C and the like: between two leases it would keep the first, and release the second.
+
+    To block it would not do: other threads have it unblocked.
+    """
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _INTERRUPTING}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _refuse_for_several(arguments: Namespace) -> None:
+    given = {
+        "--adopt": arguments.adopt,
+        "--max-renewals": arguments.max_renewals != _NO_LIMIT,
+        "--scope": arguments.scope,
+        "--budget": arguments.budget,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{option} is for one resource, not for several; acquire that one by itself")
+
+
+def _confirmed(client: "Client", held: "Sequence[HeldLease]") -> "list[LeaseStatus]":
+    """Return how leases stand. What was won by waiting lasts for a moment only, until it is confirmed."""
+    if any(one.is_unconfirmed for one in held):
+        for result in client.renew_many(held):
+            if isinstance(result, LeaseholdError):
+                raise result
+    found = [client.get(one.lease_id) for one in held]
+    return [status for status in found if status is not None]
+
+
+def _tell_all(out: Output, statuses: "list[LeaseStatus]") -> None:
+    from leasehold.cli.shapes import lease_shape
+
+    if out.as_json and len(statuses) > 1:
+        out.json({"leases": [lease_shape(status) for status in statuses]})
+        return
+    for status in statuses:
+        tell(out, status, f"acquired {status.lease.resource}")
 
 
 def tell(out: Output, status: "LeaseStatus", title: str) -> None:

@@ -132,7 +132,7 @@ def message_of(error: LeaseholdError) -> str:
         case AlreadyHeld():
             return (
                 f"{error.resource} is already held by you ({error.holder}) as lease {error.lease_id}; "
-                "renew that lease, or replace it with --adopt"
+                f"renew or release it, or replace it with `leasehold acquire {error.resource} --adopt`"
             )
         case NotHolder():
             return (

@@ -148,7 +148,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         argv, child = argv[:split], list(argv[split + 1 :])
     arguments, unknown = commands.main.parse_known_args(argv)
     if unknown:
-        _refuse_unknown(commands, arguments.command, unknown)
+        _refuse_unknown(commands, arguments.command, unknown, lacks_child=name == "run" and child is None)
     arguments.child = child
     if arguments.command is None and not arguments.version:
         commands.main.print_help(sys.stderr)
@@ -175,18 +175,28 @@ def _command_name(parser: argparse.ArgumentParser, argv: Sequence[str]) -> str |
     return None
 
 
-def _refuse_unknown(commands: Commands, name: str | None, unknown: Sequence[str]) -> NoReturn:
+def _refuse_unknown(
+    commands: Commands, name: str | None, unknown: Sequence[str], *, lacks_child: bool
+) -> NoReturn:
     parser = commands.main if name is None else commands.by_name[name]
     argument = unknown[0].partition("=")[0]
-    if argument.startswith("-"):
-        options = [option for action in parser._actions for option in action.option_strings]
-        raise UsageError(_unknown("option", argument, options, parser.prog))
-    if name == "run":
+    options = [option for action in parser._actions for option in action.option_strings]
+    if lacks_child and not _near(argument, options):  # It is the child's argument, or an option of the child.
         raise UsageError(f"unexpected argument {argument!r}; {NAME_COMMAND}")
-    parser.error(f"unexpected argument {argument!r}")
+    if argument.startswith("-"):
+        raise UsageError(_unknown("option", argument, options, parser.prog))
+    several = [
+        action.metavar for action in parser._actions if action.nargs == "+" and not action.option_strings
+    ]
+    step = f"; write every {several[0]} in one place, before the options or behind them" if several else ""
+    parser.error(f"unexpected argument {argument!r}{step}")
 
 
 def _unknown(kind: str, given: str, known: Iterable[str], program: str) -> str:
-    near = get_close_matches(given, list(known), n=1, cutoff=0.6)
+    near = _near(given, known)
     step = f"did you mean {near[0]!r}? See" if near else "see"
     return f"there is no {kind} {given!r}; {step} `{program} --help`"
+
+
+def _near(given: str, known: Iterable[str]) -> list[str]:
+    return get_close_matches(given, list(known), n=1, cutoff=0.6)

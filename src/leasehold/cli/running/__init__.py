@@ -1,4 +1,4 @@
-"""run: a lease around another command.
+"""run: a lease, or several, around another command.
 
 Two processes work together, so that no single death or pause lets the command run on without the lease:
 
@@ -10,7 +10,9 @@ Two processes work together, so that no single death or pause lets the command r
 Promised: the command is started only with the lease; it is ended (TERM, grace, KILL, and everything it has
 started with it) when the lease is lost, when the front is killed, and when the keeper process is killed, or
 stopped for longer than the lease can be trusted; the lease is released when the command has ended. A
-command that is suspended with Ctrl-Z keeps its lease.
+command that is suspended with Ctrl-Z keeps its lease. Where several resources are named, all of this holds
+for their leases together: none without the others, the first to be lost is the loss of all, and they can be
+trusted for as long as the one whose window closes first.
 
 Not promised: that a command whose lease was lost stops before somebody else gets the resource. That is what
 the token is for.
@@ -25,7 +27,7 @@ import os
 import signal
 from argparse import Namespace
 
-from leasehold.cli.claims import add_claim_options
+from leasehold.cli.asking import add_claim_options, refuse_nonsense
 from leasehold.cli.connecting import add_holder_option
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.parser import NAME_COMMAND, Commands, UsageError
@@ -36,7 +38,7 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add(
         "run",
         _run,
-        "hold a lease while a command runs",
+        "hold a lease, or several, while a command runs",
         details="""\
 Starts COMMAND once the lease is held, renews the lease while it runs, and releases it afterwards. If the
 lease is lost, COMMAND and all that it has started are ended: SIGTERM, then SIGKILL after the grace time.
@@ -45,15 +47,19 @@ with every write), LEASEHOLD_LEASE_ID, LEASEHOLD_RESOURCE and LEASEHOLD_HOLDER. 
 is user@host/process: two runs compete, also those of one user. With --json only errors are JSON: stdout
 is COMMAND's own.
 
+Of several resources COMMAND runs under all, or is not started; if one of the leases is lost, it is ended.
+LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_LEASE_ID then have one line for each, in the order named.
+
 examples:
   leasehold run report-42 -- make report
   leasehold run report-42 --wait 5m -- make report
+  leasehold run /repo/a /repo/b --wait 5m -- make both
   leasehold run cameras/7 --ttl 30s --grace 2s -- ./record.sh --fast
 
 exit codes: COMMAND's own, 128+n if signal n ended it · 75 not acquired · 76 lease lost ·
             126 COMMAND cannot be executed · 127 COMMAND not found · 1 error · 2 wrong usage""",
     )
-    parser.usage = "leasehold run RESOURCE [options] -- COMMAND [ARGUMENT ...]"
+    parser.usage = "leasehold run RESOURCE [RESOURCE ...] [options] -- COMMAND [ARGUMENT ...]"
     add_claim_options(parser)
     add_holder_option(parser, "who will hold it", otherwise="user@host/process")
     parser.add_argument(
@@ -72,6 +78,7 @@ def _run(arguments: Namespace) -> int:
 
     if not arguments.child:
         raise UsageError(NAME_COMMAND)
+    refuse_nonsense(arguments)
     board = Board()
     # Blocked before the fork: from here on signals wait to be asked for, in both processes and all threads.
     command_mask = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)

@@ -1,4 +1,4 @@
-"""The keeper process of a `run`: it holds the lease, and the command runs under it.
+"""The keeper process of a `run`: it holds the lease, or several, and the command runs under them.
 
 It does not listen to signals itself, but to the front, which asks with SIGTERM to give up as long as the
 command was not started. Ctrl-Z does not stop it: a command that is suspended keeps its lease.
@@ -11,17 +11,18 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from leasehold.cli.claims import metadata_of
+from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
 from leasehold.cli.running.board import Board
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
 
 if TYPE_CHECKING:
+    from leasehold.client.sync_block import Block
     from leasehold.client.sync_lease import HeldLease
 
 EXIT_CANNOT_EXECUTE = 126
@@ -50,39 +51,29 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
     front_gone = board.watch_front()
     wake_up = _Wakeup()
     holder = holder_of(arguments, suffix=f"/{os.getppid()}")
-    metadata = metadata_of(arguments)
     if interruptible:
         signal.signal(signal.SIGTERM, _interrupt_once)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         _end_with(front_gone)
     with connected(arguments, create=True, holder=holder) as client:
-        lease = client.acquire(
-            arguments.resource,
-            ttl=arguments.ttl,
-            mode=arguments.mode,
-            metadata=metadata,
-            wait=arguments.wait,
-            priority=arguments.priority,
-            lock_delay=arguments.lock_delay,
-            on_lost=lambda error: wake_up.now(),
-        )
+        held = ask(client, arguments, on_lost=lambda error: wake_up.now())
         # Signals concern the command from now on. Blocking would not do: other threads have it unblocked.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         board.is_held = True
-        with lease:
+        with held:
             if select.select([front_gone], [], [], 0)[0]:
                 raise FrontGone("leasehold was killed; the command was not started")
             reset = [signal.SIGPIPE, signal.SIGXFSZ, *([signal.SIGTERM] if interruptible else [])]
-            ward = _Ward(lease, board, arguments.grace, front_gone, wake_up)
+            ward = _Ward(held.parts(), board, arguments.grace, front_gone, wake_up)
             try:
                 # The front has to know the deadline first: we could be stopped right after the start.
                 ward.report()
-                board.command = _start(arguments.child, lease, command_mask, reset)
+                board.command = _start(arguments.child, held.parts(), command_mask, reset)
                 code = ward.wait_for_end()
             finally:
                 board.deadline_ns = 0
                 board.command = 0  # its process id may be somebody else's by now
-            _release(lease, completed=code == 0)
+            _release(held, completed=code == 0)
             return code
 
 
@@ -103,13 +94,15 @@ def _interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _start(command: list[str], lease: "HeldLease", mask: Iterable[int], reset: list[signal.Signals]) -> int:
+def _start(
+    command: list[str], leases: "Sequence[HeldLease]", mask: Iterable[int], reset: list[signal.Signals]
+) -> int:
     environment = {
         **os.environ,
-        "LEASEHOLD_TOKEN": str(lease.token),
-        "LEASEHOLD_LEASE_ID": lease.lease_id,
-        "LEASEHOLD_RESOURCE": lease.resource,
-        HOLDER_VARIABLE: lease.holder,
+        "LEASEHOLD_TOKEN": "\n".join(str(lease.token) for lease in leases),
+        "LEASEHOLD_LEASE_ID": "\n".join(lease.lease_id for lease in leases),
+        "LEASEHOLD_RESOURCE": "\n".join(lease.resource for lease in leases),
+        HOLDER_VARIABLE: leases[0].holder,
     }
     sys.stdout.flush()
     try:
@@ -122,21 +115,28 @@ def _start(command: list[str], lease: "HeldLease", mask: Iterable[int], reset: l
         ) from None
 
 
-def _release(lease: "HeldLease", *, completed: bool) -> None:
+def _release(held: "Block", *, completed: bool) -> None:
     try:
-        held_to_the_end = lease.release("completed" if completed else "aborted")
+        held_to_the_end = held.release("completed" if completed else "aborted")
     except StoreError as error:
         # The command has done its work under the lease, and its exit code says more than this does.
-        print(f"leasehold: {error}. The lease ends by itself", file=sys.stderr)
+        print(f"leasehold: {error}. What is held ends by itself", file=sys.stderr)
         return
     if not held_to_the_end:
-        raise LeaseLost(
-            f"lease {lease.lease_id} on {lease.resource} had ended before the command did; "
-            "what the command did last may have happened without it",
-            lease_id=lease.lease_id,
-            resource=lease.resource,
-            token=lease.token,
-        )
+        raise _ended_unnoticed(held.parts())
+
+
+def _ended_unnoticed(leases: "Sequence[HeldLease]") -> LeaseLost:
+    first, *others = leases
+    if others:
+        which = f"one of the leases on {', '.join(lease.resource for lease in leases)}"
+    else:
+        which = f"lease {first.lease_id} on {first.resource}"
+    facts = {"lease_id": first.lease_id, "resource": first.resource, "token": first.token}
+    return LeaseLost(
+        f"{which} had ended before the command did; what the command did last may have happened without it",
+        **({} if others else facts),
+    )
 
 
 class _Wakeup:
@@ -163,18 +163,18 @@ class _Wakeup:
 
 
 class _Ward:
-    """A command that runs under a lease."""
+    """A command that runs under leases: it may go on for as long as each of them can be trusted."""
 
     def __init__(
-        self, lease: "HeldLease", board: Board, grace: float, front_gone: int, wake_up: _Wakeup
+        self, leases: "Sequence[HeldLease]", board: Board, grace: float, front_gone: int, wake_up: _Wakeup
     ) -> None:
-        self._lease = lease
+        self._leases = leases
         self._board = board
         self._grace = grace
         self._front_gone = front_gone
         self._wake_up = wake_up
         # Often enough for the front to hear of each renewal well before the window of the one before closes.
-        self._report_every = min(1.0, lease.lease.ttl_ns / 1e9 / 10)
+        self._report_every = min(1.0, leases[0].lease.ttl_ns / 1e9 / 10)
 
     def wait_for_end(self) -> int:
         """Wait for the command to end, or end it; return its exit code, or raise what it was ended for."""
@@ -188,20 +188,19 @@ class _Ward:
             if self._front_gone in ready:
                 self._end()
                 raise FrontGone("leasehold was killed; the command was ended and the lease released")
-            if self._lease.lost.error is not None:
+            losses = [lease.lost.error for lease in self._leases if lease.lost.error is not None]
+            if losses:
                 self._end()
-                raise LeaseLost(
-                    f"{self._lease.lost.error}. The command was ended", **self._lease.lost.error.facts
-                )
+                raise LeaseLost(f"{losses[0]}. The command was ended", **losses[0].facts)
             status = reap().get(self._board.command)
             if status is not None:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
 
     def report(self) -> None:
-        """Tell the front how long the lease can be trusted."""
+        """Tell the front how long all leases can be trusted."""
         now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        remaining = self._lease.remaining
+        remaining = min(lease.remaining for lease in self._leases)
         if remaining > 0:
             self._board.deadline_ns = now_ns + int(remaining * 1e9)
 

@@ -74,11 +74,7 @@ def _exit_code(status: int, arguments: Namespace) -> int:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         end_descendants(os.getpid(), grace=arguments.grace)
-        raise LeaseLost(
-            f"the process that kept the lease on {arguments.resource} was ended by signal {-code}, so the "
-            "lease is as good as lost. The command was ended; run it again",
-            resource=arguments.resource,
-        )
+        raise _lost(arguments, f"was ended by signal {-code}")
     return code
 
 
@@ -90,8 +86,14 @@ def _is_overdue(board: Board) -> bool:
 def _step_in(keeper_process: int, arguments: Namespace) -> None:
     end_descendants(os.getpid(), grace=arguments.grace, spare=keeper_process)
     send(keeper_process, signal.SIGKILL)
-    raise LeaseLost(
-        f"the process that kept the lease on {arguments.resource} has stopped working, so the lease can no "
-        "longer be trusted. The command was ended; run it again",
-        resource=arguments.resource,
+    raise _lost(arguments, "has stopped working")
+
+
+def _lost(arguments: Namespace, what_happened: str) -> LeaseLost:
+    first, *others = arguments.resources
+    leases = "leases" if others else "lease"
+    return LeaseLost(
+        f"the process that kept the {leases} on {', '.join(arguments.resources)} {what_happened}, so the "
+        f"{leases} can no longer be trusted. The command was ended; run it again",
+        **({} if others else {"resource": first}),
     )

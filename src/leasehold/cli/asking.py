@@ -1,0 +1,126 @@
+"""What a user asks for when a lease is to be taken, on one resource or on several, and asking for it.
+
+Several are one claim: all of them are granted in one commit, or none is.
+"""
+
+import argparse
+import math
+from argparse import Namespace
+from typing import TYPE_CHECKING, Any
+
+from leasehold.cli.durations import parse_duration
+from leasehold.cli.parser import UsageError
+
+if TYPE_CHECKING:
+    from leasehold.client.sync_block import Block
+    from leasehold.client.sync_client import Client
+
+
+def add_claim_options(parser: argparse.ArgumentParser) -> None:
+    """Add what can be said about a claim, whoever will hold it."""
+    parser.add_argument(
+        "resources",
+        metavar="RESOURCE",
+        nargs="+",
+        help="what to own: any name; of several all, or none",
+    )
+    parser.add_argument(
+        "--ttl",
+        type=parse_duration,
+        default=60.0,
+        metavar="TIME",
+        help="how long the lease lasts unless renewed: 90, 90s, 5m, 1h30m, 500ms (default: 60s)",
+    )
+    modes = parser.add_mutually_exclusive_group()
+    modes.add_argument(
+        "--mode",
+        choices=("exclusive", "shared"),
+        type=str.lower,
+        default="exclusive",
+        help="alone, or together with others who only share it (default: %(default)s)",
+    )
+    modes.add_argument(
+        "--shared", dest="mode", action="store_const", const="shared", help="the same as --mode shared"
+    )
+    add_wait_option(parser)
+    parser.add_argument(
+        "--priority",
+        type=int,
+        default=5,
+        metavar="N",
+        help="from 1 to 10, the most urgent: whose turn comes first while waiting (default: 5)",
+    )
+    parser.add_argument(
+        "--lock-delay",
+        type=parse_duration,
+        default=0.0,
+        metavar="TIME",
+        help="keep it closed to others for so long after the lease has expired or was revoked",
+    )
+    parser.add_argument(
+        "--metadata",
+        metavar="KEY=VALUE",
+        action="extend",
+        nargs="+",
+        default=[],
+        help="facts to keep with the lease, such as why=deploy",
+    )
+
+
+def add_wait_option(parser: argparse.ArgumentParser) -> None:
+    """Let the user wait in line for what others hold."""
+    parser.add_argument(
+        "--wait",
+        type=_patience,
+        default=0.0,
+        metavar="TIME",
+        help="wait in line for at most so long, or `forever` (default: do not wait)",
+    )
+
+
+def _patience(text: str) -> float:
+    return math.inf if text.lower() == "forever" else parse_duration(text)
+
+
+def refuse_nonsense(arguments: Namespace) -> None:
+    """Refuse a claim that can never be right, before anything is opened or started."""
+    seen: set[str] = set()
+    for resource in arguments.resources:
+        if resource in seen:
+            raise UsageError(f"{resource!r} is named twice; name each resource once")
+        seen.add(resource)
+    _metadata_of(arguments)
+
+
+def _metadata_of(arguments: Namespace) -> dict[str, Any]:
+    pairs: dict[str, Any] = {}
+    for pair in arguments.metadata:
+        key, separator, value = pair.partition("=")
+        if not key or not separator:
+            raise UsageError(f"--metadata takes KEY=VALUE, not {pair!r}; give RESOURCE before --metadata")
+        if key in pairs:
+            raise UsageError(f"--metadata has {key!r} twice; give each key once")
+        pairs[key] = value
+    return pairs
+
+
+def ask(
+    client: "Client", arguments: Namespace, *, only_for_one: dict[str, Any] | None = None, **others: Any
+) -> "Block":
+    """Acquire what the user asks for: all of it, or nothing.
+
+    `others` are arguments of `acquire` and `acquire_all` that the user does not give; `only_for_one` are
+    those that only `acquire` has.
+    """
+    claim: dict[str, Any] = {
+        "ttl": arguments.ttl,
+        "mode": arguments.mode,
+        "metadata": _metadata_of(arguments),
+        "wait": arguments.wait,
+        "priority": arguments.priority,
+        "lock_delay": arguments.lock_delay,
+        **others,
+    }
+    if len(arguments.resources) > 1:
+        return client.acquire_all(arguments.resources, **claim)
+    return client.acquire(arguments.resources[0], **claim, **(only_for_one or {}))
