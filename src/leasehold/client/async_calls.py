@@ -2,12 +2,14 @@
 
 import asyncio
 import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from leasehold.client.calls import LOOK_EVERY_SECONDS
 from leasehold.client.lookout import Lookout
 from leasehold.engine.batch import Outcome
 from leasehold.engine.call import Call
@@ -129,6 +131,12 @@ class AwaitableCalls:
     ) -> _Result:
         """Run something that reads the store, without holding up the event loop."""
         return await asyncio.to_thread(function, *arguments, **named)
+
+    async def until(self, condition: Callable[[], bool], patience_seconds: float) -> None:
+        """Wait for something that others bring about soon, but not longer than that."""
+        deadline = time.monotonic() + patience_seconds
+        while not condition() and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
 
     async def until_beyond(self, position: int) -> None:
         """Wait until the ledger goes beyond a position, or cannot be looked at any more."""

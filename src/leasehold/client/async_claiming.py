@@ -122,6 +122,7 @@ class AsyncClaiming(AsyncRenewing):
     ) -> list[AsyncHeldLease]:
         """Acquire everything that a claim asks for; whatever goes wrong, nothing of it is left behind."""
         held: list[AsyncHeldLease] = []
+        step = self._begin()
         try:
             granted, sent_ns = await self._wait_for(claim, patience)
             for lease in (granted.lease, *granted.also):
@@ -134,6 +135,8 @@ class AsyncClaiming(AsyncRenewing):
             if held or not isinstance(error, LeaseholdError):
                 self.give_back(claim.command.lease_ids, claim.command.holder)
             raise
+        finally:
+            del self._under_way[step]
         return held
 
     async def _wait_for(

@@ -73,6 +73,8 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             for command in self._releases_of_all():
                 with suppress(LeaseholdError):  # These expire by themselves; the others can be released.
                     await self._send(command)
+            # Whoever was granted something meanwhile gives it back, for which there has to be a registrar.
+            await self._calls.until(self._is_settled, self._registrar.timeout)
         finally:
             await self._calls.read(self._registrar.close)
 
@@ -216,6 +218,16 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
     ) -> AsyncHeldLease:
         if patience > 0 and isinstance(command, Acquire):
             return (await self._acquire_together(Claim(command), on_lost, patience, AsyncBody()))[0]
+        step = self._begin()
+        try:
+            self._ensure_open()
+            return await self._acquire_now(command, on_lost)
+        finally:
+            del self._under_way[step]
+
+    async def _acquire_now(
+        self, command: Acquire | Derive, on_lost: Callable[[LeaseholdError], None] | None
+    ) -> AsyncHeldLease:
         sent_ns = self._clock.tick_ns()
         try:
             granted = answer_of(await self._send(command), Granted)

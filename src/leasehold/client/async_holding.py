@@ -19,7 +19,7 @@ from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import LeaseholdError, StoreError
+from leasehold.errors import ClientClosed, LeaseholdError, StoreError
 from leasehold.kernel.commands import Command, Release, Renew
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
@@ -47,6 +47,8 @@ class AsyncHolding(AsyncReading):
         self._keeper = Keeper(registrar, self._clock, self._trust)
         self._announcer = Announcer()
         self._held: dict[str, AsyncHeldLease] = {}
+        self._under_way: dict[object, object] = {}
+        """Who is in the middle of something that could leave a lease behind."""
         self._listeners = AsyncListeners(registrar.store.bells)
         self._closed = False
         look_after(self)
@@ -79,6 +81,28 @@ class AsyncHolding(AsyncReading):
         self._held[held.lease_id] = held
         self._keeper.keep(held.kept)
         return held
+
+    def _begin(self) -> object:
+        """Note that the caller is about to acquire or release something; return under which key.
+
+        To end that it is deleted, and nothing called: Ctrl-C could come before, and a lease be left behind.
+        """
+        step = object()
+        self._under_way[step] = self._calls.caller()
+        return step
+
+    def _ensure_open(self) -> None:
+        """Refuse whoever begins after the client was closed: nobody waits for it any more."""
+        if self._closed:
+            raise ClientClosed("this client was closed; connect again")
+
+    def _is_settled(self) -> bool:
+        """Say whether nobody else is in the middle of something.
+
+        What the calling thread seems to be in the middle of was interrupted by Ctrl-C.
+        """
+        caller = self._calls.caller()
+        return all(one is caller for one in list(self._under_way.values()))
 
     def lose(self, kept: Kept) -> None:
         """Take a lease whose trust window has closed for lost."""
@@ -139,6 +163,7 @@ class AsyncHolding(AsyncReading):
         self._keeper.restart()
         self._announcer.restart()
         self._held = {}
+        self._under_way = {step: one for step, one in self._under_way.items() if one is self._calls.caller()}
         self._listeners = AsyncListeners(self._registrar.store.bells)
         self._calls = AwaitableCalls(self._registrar)
 
@@ -171,6 +196,7 @@ class AsyncHolding(AsyncReading):
 
     async def _release(self, command: Release, ours: list[AsyncHeldLease]) -> Outcome:
         """Release leases, of which we stop keeping ours, even if the caller is interrupted meanwhile."""
+        step = self._begin()
         try:
             for held in ours:
                 self.forget(held)
@@ -182,6 +208,8 @@ class AsyncHolding(AsyncReading):
                 self.forget(held)
             self._send_blindly(command)
             raise
+        finally:
+            del self._under_way[step]
 
     def _send_blindly(self, command: Command) -> None:
         with suppress(LeaseholdError):  # The client was closed meanwhile; the lease expires by itself.

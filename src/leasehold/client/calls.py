@@ -5,6 +5,7 @@ This and its counterpart in `async_calls` are the one place where waiting has a 
 """
 
 import threading
+import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -16,6 +17,7 @@ from leasehold.kernel.commands import Command
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
+LOOK_EVERY_SECONDS = 0.002
 _WATCH_POLL_SECONDS = 1.0
 
 
@@ -46,6 +48,12 @@ class BlockingCalls:
     ) -> _Result:
         """Run something that reads the store."""
         return function(*arguments, **named)
+
+    def until(self, condition: Callable[[], bool], patience_seconds: float) -> None:
+        """Wait for something that others bring about soon, but not longer than that."""
+        deadline = time.monotonic() + patience_seconds
+        while not condition() and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_SECONDS)
 
     def until_beyond(self, position: int) -> None:
         """Wait until the ledger goes beyond a position."""

@@ -122,6 +122,7 @@ class Claiming(Renewing):
     ) -> list[HeldLease]:
         """Acquire everything that a claim asks for; whatever goes wrong, nothing of it is left behind."""
         held: list[HeldLease] = []
+        step = self._begin()
         try:
             granted, sent_ns = self._wait_for(claim, patience)
             for lease in (granted.lease, *granted.also):
@@ -134,6 +135,8 @@ class Claiming(Renewing):
             if held or not isinstance(error, LeaseholdError):
                 self.give_back(claim.command.lease_ids, claim.command.holder)
             raise
+        finally:
+            del self._under_way[step]
         return held
 
     def _wait_for(self, claim: Claim[Acquire] | Claim[ChangeMode], patience: int) -> tuple[Granted, int]:

@@ -73,6 +73,8 @@ class Client(Delegating, Changing):
             for command in self._releases_of_all():
                 with suppress(LeaseholdError):  # These expire by themselves; the others can be released.
                     self._send(command)
+            # Whoever was granted something meanwhile gives it back, for which there has to be a registrar.
+            self._calls.until(self._is_settled, self._registrar.timeout)
         finally:
             self._calls.read(self._registrar.close)
 
@@ -214,6 +216,16 @@ class Client(Delegating, Changing):
     ) -> HeldLease:
         if patience > 0 and isinstance(command, Acquire):
             return (self._acquire_together(Claim(command), on_lost, patience, Body()))[0]
+        step = self._begin()
+        try:
+            self._ensure_open()
+            return self._acquire_now(command, on_lost)
+        finally:
+            del self._under_way[step]
+
+    def _acquire_now(
+        self, command: Acquire | Derive, on_lost: Callable[[LeaseholdError], None] | None
+    ) -> HeldLease:
         sent_ns = self._clock.tick_ns()
         try:
             granted = answer_of(self._send(command), Granted)

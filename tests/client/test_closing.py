@@ -1,0 +1,95 @@
+"""Closing a client in the middle of what its other threads and tasks do: nothing is left behind."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import leasehold
+from leasehold.kernel.commands import Acquire, Release
+from tests.client.test_waiting import meanwhile, soon
+from tests.client.worlds import SIGNAL_SECONDS, World
+
+_LATE_SECONDS = 0.5
+"""How much later something comes, unless the registrar is gone before."""
+
+
+class Late:
+    """A registrar whose answers to claims, or the releases that are sent to it, come late."""
+
+    def __init__(self, client: Any, kind: type) -> None:
+        registrar: Any = getattr(client, "target", client)._registrar
+        self._call, self._submit, self._close = registrar.call, registrar.submit, registrar.close
+        self._kind = kind
+        self.under_way = threading.Event()
+        self._gone = threading.Event()
+        registrar.call, registrar.submit, registrar.close = self.call, self.submit, self.close
+
+    def call(self, command: Any) -> Any:
+        if isinstance(command, Release):
+            self._linger(command)
+        outcome = self._call(command)
+        if isinstance(command, Acquire):
+            self._linger(command)
+        return outcome
+
+    def submit(self, command: Any, deliver: Any) -> Any:
+        def deliver_late(outcome: Any) -> None:
+            self._linger(command)
+            deliver(outcome)
+
+        if not isinstance(command, Acquire):
+            return self._submit(command, deliver)
+        return self._submit(
+            command, lambda outcome: threading.Thread(target=deliver_late, args=(outcome,)).start()
+        )
+
+    def _linger(self, command: Any) -> None:
+        if isinstance(command, self._kind):
+            self.under_way.set()
+            self._gone.wait(_LATE_SECONDS)
+
+    def close(self) -> None:
+        self._close()
+        self._gone.set()
+
+
+@pytest.mark.parametrize("wait", [None, 10])
+async def test_what_is_granted_while_its_client_is_closed_is_given_back(
+    real_world: World, wait: float | None
+) -> None:
+    ann, onlooker = real_world.connect(holder="ann"), real_world.connect()
+    late = Late(ann, Acquire)
+
+    async def acquire() -> Any:
+        return await ann.acquire("door", wait=wait)
+
+    acquiring = meanwhile(real_world, acquire())
+    assert await asyncio.to_thread(late.under_way.wait, SIGNAL_SECONDS)
+    await ann.close()
+    with pytest.raises(leasehold.ClientClosed):
+        await soon(acquiring)
+    assert await onlooker.inspect("door") == []
+
+
+@pytest.mark.parametrize("client_kind", ["blocking"])
+async def test_what_is_being_released_while_its_client_is_closed_is_released(real_world: World) -> None:
+    ann, onlooker = real_world.connect(holder="ann"), real_world.connect()
+    lease = await ann.acquire("door")
+    late = Late(ann, Release)
+
+    async def release() -> Any:
+        return await lease.release()
+
+    releasing = meanwhile(real_world, release())
+    assert await asyncio.to_thread(late.under_way.wait, SIGNAL_SECONDS)
+    await ann.close()
+    assert await soon(releasing) is True
+    assert await onlooker.inspect("door") == []
+
+
+def test_who_is_interrupted_in_the_middle_does_not_wait_for_itself() -> None:
+    leases = leasehold.connect("memory:", timeout=3_600)
+    leases._begin()  # As if Ctrl-C had come before this could be ended.
+    leases.close()
