@@ -1,12 +1,14 @@
+import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from tests.cli.shell import Shell
+from tests.cli.shell import EXECUTABLE, Result, Shell
 
 CHECKS = ["library", "file system", "permissions", "schema", "clock", "writer", "ledger"]
 
@@ -100,6 +102,52 @@ def test_a_store_with_two_names_is_a_problem(used: Shell) -> None:
 def test_a_store_that_does_not_exist_is_a_problem(shell: Shell) -> None:
     assert "there is no store at" in problems(shell)["permissions"]["detail"]
     assert not shell.store.exists()
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o600])
+@pytest.mark.parametrize("is_above", [False, True])
+def test_a_folder_that_may_not_be_entered_is_a_problem(used: Shell, mode: int, is_above: bool) -> None:
+    store = used.folder / "up" / ".leasehold" / "leases.db"
+    used.run("acquire", "door", "--store", str(store))
+    closed = store.parent.parent if is_above else store.parent
+    closed.chmod(mode)
+    result = as_mere_owner(used, "doctor", "--store", str(store))
+    report = as_mere_owner(used, "doctor", "--store", str(store), "--json")
+    closed.chmod(0o700)
+    assert (result.code, result.err, report.code) == (1, "", 1)
+    *_, problem, advice, verdict = result.out.splitlines()
+    assert problem == f"PROBLEM  permissions  {closed} may not be entered by this user ({mode:04o})"
+    assert advice == f"         → let yourself in: chmod u+rwx '{closed}'"
+    assert verdict == "something needs your attention"
+    assert [check["check"] for check in report.json["checks"]] == CHECKS[:3]
+    assert report.json["checks"][-1]["advice"] in advice
+
+
+def test_the_nearest_store_is_a_problem_also_where_its_folder_may_not_be_entered(shell: Shell) -> None:
+    del shell.environment["LEASEHOLD_URL"]
+    shell.run("acquire", "door")
+    (shell.folder / ".leasehold").chmod(0o000)
+    below = shell.folder / "below"
+    below.mkdir()
+    result = as_mere_owner(shell, "doctor", folder=below)
+    (shell.folder / ".leasehold").chmod(0o700)
+    assert f"{shell.folder / '.leasehold'} may not be entered by this user (0000)" in result.out
+    assert result.code == 1
+
+
+def as_mere_owner(shell: Shell, *arguments: str, folder: Path | None = None) -> Result:
+    """Run a command as a user for whom modes are an obstacle, as they are not for root."""
+    limits = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    finished = subprocess.run(
+        [*limits, EXECUTABLE, *arguments],
+        env=shell.environment,
+        cwd=folder or shell.folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Result(finished.returncode, finished.stdout, finished.stderr)
 
 
 def test_files_that_are_open_to_everybody_are_a_problem(used: Shell) -> None:

@@ -5,6 +5,7 @@ that the simulator finds is kept here too, as the shortest sequence that shows i
 seed means another world as soon as the simulator learns something new.
 """
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -116,3 +117,49 @@ def test_a_store_that_cannot_even_be_looked_at_on_a_full_disk_says_so(tmp_path: 
         check=False,
     )
     assert f"leasehold.errors.StoreFull: no space left for {path}; free some" in found.stderr
+
+
+@pytest.mark.parametrize(("here", "closed"), [("work/below", "../.leasehold"), ("work", ".")])
+def test_a_store_that_may_not_be_looked_at_is_refused_and_not_passed_by(
+    tmp_path: Path, here: str, closed: str
+) -> None:
+    """Looking for the nearest store failed with an error of the operating system, and none of ours."""
+    work = tmp_path / "work"
+    SqliteStore(work / ".leasehold" / "leases.db").close()
+    (work / "below").mkdir()
+    told = as_mere_owner(tmp_path / here, closed, 0o000)
+    (tmp_path / here / closed).chmod(0o700)
+    assert told == f"STORE_UNUSABLE {work / '.leasehold' / 'leases.db'} cannot be used as a store: Permission"
+    assert list((work / "below").iterdir()) == []
+
+
+def test_a_folder_in_which_no_store_can_be_made_is_refused(tmp_path: Path) -> None:
+    """Making the folder for a new store failed with an error of the operating system, and none of ours."""
+    work = tmp_path / "work"
+    work.mkdir()
+    told = as_mere_owner(work, ".", 0o500)
+    assert told == f"STORE_UNUSABLE {work / '.leasehold' / 'leases.db'} cannot be used as a store: Permission"
+
+
+def as_mere_owner(folder: Path, closed: str, mode: int) -> str:
+    """Connect, with a folder closed, as a user for whom modes are an obstacle; return what is told."""
+    script = (
+        "import os, leasehold\n"
+        f"os.chmod({closed!r}, {mode})\n"
+        "try:\n"
+        "    leasehold.connect()\n"
+        "except leasehold.LeaseholdError as error:\n"
+        "    print(error.code, str(error).partition(' denied')[0])\n"
+    )
+    limits = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    environment = {name: value for name, value in os.environ.items() if name != "LEASEHOLD_URL"}
+    finished = subprocess.run(
+        [*limits, sys.executable, "-c", script],
+        cwd=folder,
+        env=environment | {"PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return finished.stdout.rstrip("\n")

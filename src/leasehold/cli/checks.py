@@ -54,7 +54,7 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
     yield _finding("library", _library)
     yield _finding("file system", lambda: _file_system(path))
     yield (place := _finding("permissions", lambda: _permissions(path)))
-    if not path.exists():
+    if not os.path.exists(path):  # Path.exists() raises where a folder may not be entered.
         return
     yield (schema := _finding("schema", lambda: _schema(path)))
     if not schema.ok:
@@ -99,6 +99,7 @@ def _file_system(path: Path) -> str:
 
 
 def _permissions(path: Path) -> str:
+    _refuse_closed_folder(path)
     files.prepare(path, group=False, create=False)
     beside = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm", "-turnstile", _WRITER_LOCK)]
     for file in beside:
@@ -118,6 +119,19 @@ def _permissions(path: Path) -> str:
             f"close it: chmod o-w '{path.parent}'",
         )
     return f"{path} is {files.describe_mode(path)}, its folder {folder:04o}"
+
+
+def _refuse_closed_folder(path: Path) -> None:
+    """Name the first folder on the way to a store that this user may not enter."""
+    for folder in reversed(path.parents):
+        if os.path.isdir(folder) and not os.access(folder, os.X_OK):
+            status = folder.stat()
+            if status.st_uid == os.getuid():
+                advice = f"let yourself in: chmod u+rwx '{folder}'"
+            else:
+                advice = "let its owner or root change that, or name another store with --store"
+            mode = stat.S_IMODE(status.st_mode)
+            raise Trouble(f"{folder} may not be entered by this user ({mode:04o})", advice)
 
 
 def _schema(path: Path) -> str:

@@ -25,7 +25,7 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
     if configured:
         return configured
     for folder in (here, *here.parents):
-        if (folder / FOLDER / FILE).exists():
+        if _is_there(folder / FOLDER / FILE):
             return f"sqlite:///{folder / FOLDER / FILE}"
     return f"sqlite:///{(_work_tree(here) or here) / FOLDER / FILE}"
 
@@ -38,11 +38,15 @@ def open_store(
     if path is None:
         return MemoryStore()
     from leasehold.stores.sqlite import SqliteStore  # loading SQLite takes time that others need not pay
+    from leasehold.stores.sqlite.failures import system_error
     from leasehold.stores.sqlite.files import resolved
 
     path = resolved(path)
     if create and path.parent.name == FOLDER:
-        _hide_from_git(path.parent, group=group)
+        try:
+            _hide_from_git(path.parent, group=group)
+        except OSError as error:
+            raise system_error(error, str(path)) from error
     return SqliteStore(path, durability=durability, group=group, create=create)
 
 
@@ -61,7 +65,18 @@ def sqlite_path(address: str) -> Path | None:
 
 
 def _work_tree(here: Path) -> Path | None:
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), None)
+    return next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+
+
+def _is_there(path: Path) -> bool:
+    """Say whether there is such a file, also where this user may not look: to open it tells what is wrong.
+
+    Who passed by a store that is closed would make another one, and own there what somebody owns here.
+    """
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
 
 
 def _git_setting(here: Path) -> str | None:
