@@ -259,6 +259,17 @@ def test_a_run_that_waits_for_several_is_ended_by_a_signal_and_leaves_nothing(sh
     assert [shell.json("queue", one)["waiters"] for one in BOTH] == [[], []]
 
 
+def test_a_run_that_is_killed_while_it_waits_for_several_leaves_their_queues(shell: Shell) -> None:
+    shell.run("acquire", "gate", "--holder", "ann")
+    waiting = shell.start("run", *BOTH, "--holder", "ben", "--wait", "1h", "--", "echo", "must not run")
+    shell.wait_for_event("gate", "queued")
+    waiting.send(signal.SIGKILL)
+    for one in BOTH:
+        shell.wait_for_event(one, "left")
+    assert waiting.end().out == ""
+    assert [lease.resource for lease in shell.leases()] == ["gate"]
+
+
 def test_a_run_starts_its_command_when_all_are_free(shell: Shell) -> None:
     shell.run("acquire", "gate", "--holder", "ann")
     waiting = shell.start("run", *BOTH, "--holder", "ben", "--wait", "1h", "--", *UNTIL_END_OF_INPUT)

@@ -65,11 +65,11 @@ _PLUMBING = {
 """Public between the modules of the client, and no part of the API."""
 
 _INTRODUCTION = """\
-Everything below can be imported from `leasehold`. Durations are given as seconds or as a
-`datetime.timedelta` (see [Duration](#duration)), and answered as seconds; `…_ns` fields are nanoseconds.
-Wall times are for people: nothing is decided by them. Names with a leading underscore, and modules below
-`leasehold`, may change with any release; the names on this page, the codes on the page of
-[errors](errors.md) and the [JSON of the command line](json.md) do not change their meaning."""
+Everything below can be imported from `leasehold`. A [Duration](#duration) is given as seconds or as a
+`datetime.timedelta`; what is answered is seconds, and nanoseconds in fields that end in `_ns`. Wall times
+are for people: nothing is decided by them. Names with a leading underscore, and modules below `leasehold`,
+may change with any release; the names on this page, the codes on the page of [errors](errors.md) and the
+[JSON of the command line](json.md) do not change their meaning."""
 
 
 def api_page() -> str:
