@@ -403,9 +403,8 @@ def test_what_receives_an_outcome_and_fails_does_not_touch_the_others(
 
 
 def test_closing_answers_those_who_wait_and_nothing_of_theirs_is_done(
-    watched: WatchedStore, clock: FakeClock
+    watched: WatchedStore, committer: SignallingCommitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    committer = SignallingCommitter(watched, timeout=0.2)
     watched.occupy()
     mailbox = Mailbox()
     commands: list[Command] = [claim("one"), claim("two"), claim("three")]
@@ -414,7 +413,9 @@ def test_closing_answers_those_who_wait_and_nothing_of_theirs_is_done(
     committer.wait_until_queued(3)
     assert watched.waiting.acquire(timeout=SIGNAL_SECONDS)
 
-    assert committer.close() is False, "the background still waits for the store"
+    with monkeypatch.context() as impatient:  # Unlike those who wait, who must not give up before.
+        impatient.setattr(committer._thread, "join", lambda patience: None)
+        assert committer.close() is False, "the background still waits for the store"
 
     assert isinstance(mailbox.wait()[0], ClientClosed)
     for caller in callers:

@@ -135,6 +135,7 @@ def test_a_stopped_writer_is_named_and_keeps_nobody_from_reading_and_all_go_on_a
             os.kill(writer.pid, signal.SIGCONT)
         writer.tell("end")
         assert writer.hear() == "done"
+        client._registrar._committer._timeout = 60  # A busy machine takes its time to make it our turn.
         assert client.acquire("another", request_id="request").token > first.token
         assert writer.join() == 0
     assert len(tokens_of(path)) == 2
