@@ -71,7 +71,27 @@ def test_git_goes_before_the_nearest_folder(repository: Path) -> None:
     below = repository / "src" / "deep"
     below.mkdir(parents=True)
 
-    assert locate(None, below) == "sqlite:///from-git.db"
+    assert locate(None, below) == f"sqlite:///{repository}/from-git.db"
+
+
+@pytest.mark.parametrize(
+    "setting", ["leases/all.db", "sqlite:///leases/all.db", "~/repository/leases/all.db"]
+)
+def test_what_git_says_is_the_same_store_everywhere_in_a_work_tree(repository: Path, setting: str) -> None:
+    git(repository, "config", "leasehold.url", setting)
+    below = repository / "src" / "deep"
+    below.mkdir(parents=True)
+
+    assert locate(None, repository) == locate(None, below) == f"sqlite:///{repository}/leases/all.db"
+
+
+@pytest.mark.parametrize("setting", ["memory:", "sqlite:////var/leases.db"])
+def test_what_git_says_without_leaving_anything_open_is_taken_as_it_is(
+    repository: Path, setting: str
+) -> None:
+    git(repository, "config", "leasehold.url", setting)
+
+    assert locate(None, repository) == setting
 
 
 def test_the_nearest_store_upwards_is_used(home: Path) -> None:

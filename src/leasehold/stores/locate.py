@@ -2,6 +2,9 @@
 
 In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.url`; the nearest folder
 `.leasehold` from here upwards; a new one, at the top of the git work tree or else right here.
+
+Addresses that are not absolute count from the working directory. Only what git says counts from the top of
+the work tree: programs in different folders of it have to agree on one store.
 """
 
 import os
@@ -80,7 +83,8 @@ def _is_there(path: Path) -> bool:
 
 
 def _git_setting(here: Path) -> str | None:
-    if _work_tree(here) is None:
+    top = _work_tree(here)
+    if top is None:
         return None
     import subprocess  # Only here: it would make up a good part of importing leasehold.
 
@@ -96,7 +100,11 @@ def _git_setting(here: Path) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):  # a work tree without a usable git has no settings
         return None
-    return found.stdout.strip() or None
+    setting = found.stdout.strip()
+    if not setting:
+        return None
+    path = sqlite_path(setting)
+    return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"
 
 
 def _hide_from_git(folder: Path, *, group: bool) -> None:
