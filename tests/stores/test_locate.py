@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import leasehold
-from leasehold.errors import InvalidInput
+from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.stores.locate import locate, open_store
 from leasehold.stores.memory import MemoryStore
 
@@ -122,6 +122,31 @@ def test_a_new_store_goes_to_the_top_of_the_work_tree(repository: Path) -> None:
 def test_a_new_store_outside_of_any_work_tree_goes_right_here(home: Path) -> None:
     assert locate(None, home) == f"sqlite:///{home}/.leasehold/leases.db"
     assert locate() == locate(None, home)
+
+
+@pytest.fixture
+def nowhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in a folder that was removed, as programs are that outlive the release they were started from."""
+    folder = home / "release"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_who_names_the_store_needs_no_working_directory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with leasehold.connect(home / "leases.db") as leases:
+        leases.acquire("door")
+    monkeypatch.setenv("LEASEHOLD_URL", f"sqlite:///{home}/leases.db")
+    with leasehold.connect() as leases:
+        leases.acquire("door")
+
+
+@pytest.mark.usefixtures("nowhere")
+@pytest.mark.parametrize("address", [None, "leases.db"])
+def test_who_does_not_name_it_is_told_that_the_working_directory_is_gone(address: str | None) -> None:
+    with pytest.raises(StoreUnusable, match=r"the working directory is gone; .* name the store"):
+        leasehold.connect(address)
 
 
 def test_a_work_tree_without_a_usable_git_has_no_settings(

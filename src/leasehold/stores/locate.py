@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from leasehold.engine.port import Store
-from leasehold.errors import InvalidInput
+from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.stores.memory import MemoryStore
 
 FOLDER = ".leasehold"
@@ -23,8 +23,11 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
     """Return the address of the store to use."""
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
-    here = (start or Path.cwd()).absolute()
-    configured = url or os.environ.get(ENVIRONMENT) or _git_setting(here)
+    said = url or os.environ.get(ENVIRONMENT)
+    if said:
+        return said
+    here = (start or _working_directory()).absolute()
+    configured = _git_setting(here)
     if configured:
         return configured
     for folder in (here, *here.parents):
@@ -44,6 +47,8 @@ def open_store(
     from leasehold.stores.sqlite.failures import system_error
     from leasehold.stores.sqlite.files import resolved
 
+    if not path.is_absolute():
+        path = _working_directory() / path
     path = resolved(path)
     if create and path.parent.name == FOLDER:
         try:
@@ -65,6 +70,15 @@ def sqlite_path(address: str) -> Path | None:
             f"{address!r} is no address of a store; use sqlite:///path/to/leases.db or memory:", field="url"
         )
     return Path(address)
+
+
+def _working_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise StoreUnusable(
+            "the working directory is gone; change to another, or name the store by an absolute path"
+        ) from None
 
 
 def _work_tree(here: Path) -> Path | None:
