@@ -32,6 +32,7 @@ from tests.engine.doubles import (
     claim,
     expect,
     granted,
+    release,
 )
 
 BACKGROUND = "leasehold-committer"
@@ -423,6 +424,26 @@ def test_closing_answers_those_who_wait_and_nothing_of_theirs_is_done(
     watched.vacate()
     assert committer.close() is True
     assert watched.commits == []
+
+
+def test_who_grants_no_more_still_takes_back(watched: WatchedStore, committer: SignallingCommitter) -> None:
+    lease = granted(committer.call(claim("door")))
+    watched.occupy()
+    mailbox = Mailbox()
+    caller = Caller(lambda: committer.call(claim("one")))
+    committer.wait_until_queued(1)
+    committer.submit(claim("two"), mailbox)
+
+    committer.stop_granting()
+
+    assert isinstance(mailbox.wait()[0], ClientClosed)
+    assert isinstance(caller.outcome(), ClientClosed)
+    with pytest.raises(ClientClosed):
+        committer.call(claim("three"))
+    releasing = Caller(lambda: committer.call(release(lease)))
+    watched.vacate()
+    assert isinstance(releasing.outcome(), Released)
+    assert leases_of(watched, lease.lease_id) == {lease.lease_id: LeaseState.RELEASED}
 
 
 def test_closing_still_gives_back_what_an_interrupted_caller_is_just_being_granted(

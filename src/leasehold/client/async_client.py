@@ -68,6 +68,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             return
         self._closed = True
         try:
+            self._registrar.stop_granting()
             await self._listeners.dismiss(self._registrar.timeout)
             self._keeper.close()
             for command in self._releases_of_all():

@@ -68,6 +68,7 @@ class Client(Delegating, Changing):
             return
         self._closed = True
         try:
+            self._registrar.stop_granting()
             self._listeners.dismiss(self._registrar.timeout)
             self._keeper.close()
             for command in self._releases_of_all():

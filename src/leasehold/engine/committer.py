@@ -25,7 +25,7 @@ from leasehold.engine.batch import Outcome, Recall, Rules, run_taken
 from leasehold.engine.call import Call, tell
 from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy
-from leasehold.kernel.commands import Command
+from leasehold.kernel.commands import Acquire, Command, Derive
 from leasehold.kernel.limits import Quotas
 from leasehold.kernel.wellformed import check_command
 
@@ -53,6 +53,7 @@ class Committer:
         self._lock = threading.Lock()
         self._waiting: deque[Call] = deque()
         self._led = False
+        self._grants = True
         self._closed = False
         # Not an event: one that is set by a thread which Ctrl-C interrupts can stay locked for ever.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -94,7 +95,7 @@ class Committer:
     def _take_lead(self) -> bool:
         """Become the leader if nobody is: then nobody else waits, and there is no need to queue up."""
         with self._lock:
-            if self._led or self._closed:
+            if self._led or not self._grants:
                 return False
             self._led = True
             return True
@@ -136,7 +137,7 @@ class Committer:
             return lead
 
     def _append(self, call: Call) -> None:
-        if self._closed:
+        if self._closed or not (self._grants or _gives_back(call)):
             raise ClientClosed("this client was closed; connect again")
         self._waiting.append(call)
 
@@ -267,6 +268,16 @@ class Committer:
                 wakes.put(None)  # For a second thread, if Ctrl-C came while the first was being started.
                 return
 
+    def stop_granting(self) -> None:
+        """Take no more claims, and answer those that were never taken on board; leases can be given back."""
+        with self._lock:
+            self._grants = False
+            claims = [call for call in self._waiting if not _gives_back(call)]
+            self._waiting = deque(call for call in self._waiting if _gives_back(call))
+        _answer_closed(claims)
+        if claims:
+            self._lead_in_background()  # One of those may just have been given the lead.
+
     def close(self) -> bool:
         """Refuse new commands, answer callers never taken on board, and say whether the store is left alone.
 
@@ -275,7 +286,7 @@ class Committer:
         was granted, or is just being granted.
         """
         with self._lock:
-            self._closed = True
+            self._closed, self._grants = True, False
             thread = self._thread
             blocked = [call for call in self._waiting if call.gate is not None]
             self._waiting = deque(call for call in self._waiting if call.gate is None)
@@ -292,9 +303,13 @@ class Committer:
 
     def after_fork_in_child(self) -> None:
         """Start anew: the parent's threads, and the callers they answered, do not exist here."""
-        closed = self._closed
+        closed, grants = self._closed, self._grants
         self._reset()
-        self._closed = closed
+        self._closed, self._grants = closed, grants
+
+
+def _gives_back(call: Call) -> bool:
+    return not isinstance(call.command, Acquire | Derive)
 
 
 def _answer_closed(calls: list[Call]) -> None:

@@ -208,6 +208,10 @@ class Registrar:
         with self.store.snapshot() as snapshot:
             return snapshot.signing_keys()
 
+    def stop_granting(self) -> None:
+        """Take no more claims; what was granted can still be given back."""
+        self._committer.stop_granting()
+
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""
         if self._committer.close():
