@@ -58,6 +58,8 @@ class Python:
             if self.process.pid not in in_the_way(store):
                 return
             self.process.send_signal(signal.SIGCONT)
+            while self.process.pid in in_the_way(store):  # Stopped again at once, it would not get on.
+                os.sched_yield()
 
     def ends(self) -> int:
         """Wait for the end, and return the exit code."""

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, Self
 
 from leasehold.stores.sqlite.write_queue import in_the_way
 
+_LOOK_EVERY_SECONDS = 0.001
+
 
 class Heard(NamedTuple):
     """What a worker said."""
@@ -94,6 +96,8 @@ class Actors:
             if process_id not in in_the_way(self._store):
                 return
             self.go_on(name)
+            while process_id in in_the_way(self._store):  # Stopped again at once, it would not get on.
+                time.sleep(_LOOK_EVERY_SECONDS)
 
     def go_on(self, name: str) -> None:
         """Let a paused worker go on."""
