@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock
-from leasehold.engine.kept import Kept, upgrade_forgotten, window_closed
+from leasehold.engine.kept import Kept, forgotten, is_same_grant, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, error_of
@@ -104,7 +104,7 @@ class Keeper:
 
     def renewed(self, renewals: Iterable[tuple[Kept, Renewal]], sent_ns: int) -> None:
         """Take in what a question that was sent at `sent_ns` has renewed, whoever asked it."""
-        forgotten = []
+        lost = []
         with self._lock:
             now_ns = self._clock.tick_ns()
             for kept, renewal in renewals:
@@ -112,8 +112,9 @@ class Keeper:
                 if kept.loss is not None or kept.dropped:
                     continue
                 lease = renewal.lease
-                if lease.token < kept.lease.token and sent_ns > kept.changed_ns:
-                    forgotten.append(kept)
+                upgrade_gone = lease.token < kept.lease.token and sent_ns > kept.changed_ns
+                if upgrade_gone or not is_same_grant(lease, kept.lease):
+                    lost.append(kept)
                     continue
                 self._take_in(kept, lease)
                 deadline_ns = self._trust.deadline_ns(sent_ns, renewal.expires_in_ns)
@@ -121,18 +122,24 @@ class Keeper:
                 kept.due_ns = self._next_renewal_ns(kept, now_ns)
                 if was_in_flight or kept.due_ns < kept.planned_ns:
                     self._plan(kept, kept.due_ns)
-        for kept in forgotten:
-            self.lose(kept, upgrade_forgotten(kept.lease))
+        for kept in lost:
+            self.lose(kept, forgotten(kept.lease))
 
     def _take_in(self, kept: Kept, lease: Lease) -> None:
-        """Keep a lease as it was answered with; an answer may be overtaken by a later one."""
-        if lease.version >= kept.lease.version:
+        """Keep a lease as it was answered with; an answer may be overtaken by a later one.
+
+        A higher token is always the later one: where history was forgotten, versions begin anew below it.
+        """
+        if (lease.token, lease.version) >= (kept.lease.token, kept.lease.version):
             if lease.token != kept.lease.token:
                 kept.changed_ns = self._clock.tick_ns()
             kept.lease = lease
 
     def changed(self, kept: Kept, lease: Lease) -> None:
         """Take in that a lease was changed in another way than by a renewal."""
+        if not is_same_grant(lease, kept.lease):
+            self.lose(kept, forgotten(kept.lease))
+            return
         with self._lock:
             self._take_in(kept, lease)
 

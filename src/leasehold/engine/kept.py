@@ -64,12 +64,21 @@ def window_closed(lease: Lease) -> LeaseExpired:
     )
 
 
-def upgrade_forgotten(lease: Lease) -> LeaseTerminal:
-    """Return the loss of a lease that the registrar knows only as it was before its upgrade."""
+def is_same_grant(lease: Lease, other: Lease) -> bool:
+    """Say whether two records of a lease go back to one grant.
+
+    They do not where an older copy of the store was put in place in which it still waited: then it is granted
+    anew under its old id, and others may have had the resource in between.
+    """
+    return lease.issued_at_ns == other.issued_at_ns
+
+
+def forgotten(lease: Lease) -> LeaseTerminal:
+    """Return the loss of a lease that the registrar does not know any more as its holder does."""
     return LeaseTerminal(
-        f"the registrar does not know any more that lease {lease.lease_id} on {lease.resource} was made "
-        "exclusive, because an older copy of its store was put in place; stop using the resource, and "
-        "acquire it again",
+        f"the registrar does not know lease {lease.lease_id} on {lease.resource} any more as it was granted, "
+        "or made exclusive, because an older copy of its store was put in place; stop using the resource, "
+        "and acquire it again",
         lease_id=lease.lease_id,
         resource=lease.resource,
         token=lease.token,

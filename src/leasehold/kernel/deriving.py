@@ -52,12 +52,18 @@ def derive(command: Derive, view: View, now: Now) -> Decision | Refusal:
     granted = grant(_claim(command, ttl_ns), view, now, child, command.request_key)
     if isinstance(granted, Refusal):
         return granted
+    noted = [*found.aged, *freed]
     setting_aside = delegated(parent, command.lease_id, command.budget.counted(), now)
-    # A child that is over may have been on the very resource that is claimed: its end is noted once.
-    events = [event for event in granted.events if event not in freed]
+    # Both the parent and a child that is over may be on the very resource that is claimed.
+    following = [event for event in granted.events if event not in noted]
+    parent_now = evolve(replace(parent, delegation=now_account), setting_aside)
+    for event in following:
+        if parent.lease_id in event.lease_ids:
+            parent_now = evolve(parent_now, event)
+    others = [lease for lease in granted.leases if lease.lease_id != parent.lease_id]
     return Decision(
-        events=[*found.aged, *freed, setting_aside, *events],
-        leases=[evolve(replace(parent, delegation=now_account), setting_aside), *granted.leases],
+        events=[*noted, setting_aside, *following],
+        leases=[parent_now, *others],
         answer=granted.answer,
         wakes=granted.wakes,
     )

@@ -74,8 +74,11 @@ class Accounts:
     def take_in(self, event: Event, position: int) -> str | None:
         """Take in an event that is a part of the truth already; return what is wrong with it."""
         match event:
-            case LeaseIssued():
-                return None if event.delegation is None else self._issue(event, event.delegation)
+            case LeaseIssued(delegation=None):
+                self.all.pop(event.lease_id, None)  # A pruned lease of this id may have had a budget.
+                return None
+            case LeaseIssued(delegation=Delegation() as delegation):
+                return self._issue(event, delegation)
             case LeaseSpent():
                 return self._spend(event, position)
             case LeaseRenewed():
@@ -120,7 +123,7 @@ class Accounts:
     def _spend(self, event: LeaseSpent, position: int) -> str | None:
         request_id, lease_id = (event.request or "").partition(":")[0], event.lease_id
         account = self.standing.get(lease_id)
-        if request_id in self.spends:
+        if request_id in self.spends and self._truth.is_known(self.spends[request_id], event.tick):
             return f"request {request_id} was spent for twice"
         if account is None or not self.lives(lease_id, event.tick.value):
             return f"{lease_id} was spent from, and was over"

@@ -111,7 +111,9 @@ class Beliefs:
     def act(self, belief: Belief, lease: Lease) -> None:
         """Let an act arrive at its resource, which its holder decided on while it trusted its lease."""
         rival = self._resources.setdefault(_key_of(lease), Resource()).act(lease)
-        trusted = belief.is_trusted and belief.lease.token == lease.token
+        # A downgrade keeps the token: what was decided on before it is stale all the same.
+        unchanged = (belief.lease.token, belief.lease.mode) == (lease.token, lease.mode)
+        trusted = belief.is_trusted and unchanged
         note = self._stage.tally.note
         self._stage.say("  act of {} with {}: {}", lease.holder, lease.token, rival or "accepted")
         if rival is None:

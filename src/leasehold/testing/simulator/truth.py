@@ -194,7 +194,8 @@ class Truth:
 
     def _renew(self, event: LeaseRenewed, position: int) -> str | None:
         request_id, now = request_id_of(event), event.tick.value
-        if request_id and request_id in self.renewals:
+        first = self.renewals.get(request_id) if request_id else None
+        if first is not None and self.is_known(first, event.tick):
             return f"request {request_id} renewed a second time"
         self.renewals[request_id] = position
         for lease_id, end_tick in event.renewals.items():

@@ -1,0 +1,26 @@
+"""Worlds in which the simulator has once reported something, whole.
+
+Where it was right, the shortest sequence that shows the mistake is a test of its own, named in
+docs/track-record.md. A change to the simulator makes other worlds of the same seeds.
+"""
+
+import pytest
+
+from leasehold.testing.simulator import simulate
+
+
+@pytest.mark.parametrize("seed", [2565, 3826])
+def test_a_world_in_which_a_promise_was_once_broken(seed: int) -> None:
+    simulate(seed)
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        1314,  # An act from before a downgrade came late, and was rightly refused.
+        1923,  # A lease was taken for the child that a pruned one of the same id had been.
+        2112,  # A renewal came again long after its first time was forgotten and pruned.
+    ],
+)
+def test_a_world_in_which_a_judge_was_once_mistaken(seed: int) -> None:
+    simulate(seed)
