@@ -2,13 +2,14 @@
 
 from msgspec.structs import replace
 
-from leasehold.kernel.answers import Granted
+from leasehold.kernel.answers import Granted, Waiting
 from leasehold.kernel.budget import Budget
 from leasehold.kernel.commands import Wanted
-from leasehold.kernel.lease import Lease, LeaseState
+from leasehold.kernel.lease import Lease, LeaseState, Mode
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.scope import Scope
-from tests.kernel.registrar import TTL, Registrar, expect
+from leasehold.kernel.ticket import KEPT_NS
+from tests.kernel.registrar import HOUR, SECOND, TTL, Registrar, expect
 
 EVERYTHING = Scope(unlimited=True)
 TEN = Budget(tokens=10)
@@ -141,3 +142,29 @@ def test_several_resources_do_not_share_one_budget() -> None:
     refusal = Registrar().deny("ann", also=(Wanted(resource="gate"),), budget=TEN)
 
     assert (refusal.code, refusal.field) == (RefusalCode.INVALID_INPUT, "resources")
+
+
+def test_a_child_beside_its_parent_can_be_derived_after_the_clock_went_back() -> None:
+    """What that did to the parent was noted for its budget and again for its resource."""
+    registrar = Registrar()
+    parent = registrar.grant("ann", "shelf", budget=Budget(tokens=10), mode=Mode.SHARED)
+    registrar.clock -= 100 * SECOND
+
+    registrar.derive(parent, "bob", resource="shelf", budget=Budget(tokens=4), mode=Mode.SHARED)
+
+    assert registrar.remaining(parent) == Budget(tokens=6)
+    assert registrar.history().count("lease.rearmed") == 1
+
+
+def test_a_child_beside_a_parent_whose_upgrade_has_lapsed_is_paid_for_by_it() -> None:
+    """That the upgrade had lapsed was noted for a parent that had not set anything aside."""
+    registrar = Registrar()
+    parent = registrar.grant("ann", "/shelf", budget=Budget(tokens=10), mode=Mode.SHARED, ttl_ns=HOUR)
+    registrar.grant("cem", "/shelf", mode=Mode.SHARED, ttl_ns=HOUR)
+    expect(Waiting, registrar.ask(registrar.change(parent, Mode.EXCLUSIVE, wait=True)))
+    registrar.clock += KEPT_NS
+
+    registrar.derive(parent, "bob", resource="/shelf", budget=Budget(tokens=4), mode=Mode.SHARED)
+
+    assert registrar.remaining(parent) == Budget(tokens=6)
+    assert not registrar.lease(parent.lease_id).is_upgrading

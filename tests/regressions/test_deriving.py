@@ -9,16 +9,13 @@ from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import Store
 from leasehold.engine.registrar import Registrar as Engine
-from leasehold.kernel.answers import Waiting
 from leasehold.kernel.budget import Amounts, Budget
 from leasehold.kernel.commands import Derive, Spend, Wanted
-from leasehold.kernel.lease import Mode
 from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.ticket import KEPT_NS
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from tests.engine.doubles import claim, expect, granted
-from tests.kernel.registrar import HOUR, SECOND, Registrar
+from tests.kernel.registrar import SECOND, Registrar
 
 
 def test_a_child_can_follow_one_that_expired_unnoticed_with_all_of_the_budget() -> None:
@@ -32,32 +29,6 @@ def test_a_child_can_follow_one_that_expired_unnoticed_with_all_of_the_budget() 
 
     assert registrar.remaining(child) == Budget(tokens=10)
     assert registrar.history().count("lease.expired") == 1
-
-
-def test_a_child_beside_its_parent_can_be_derived_after_the_clock_went_back() -> None:
-    """What that did to the parent was noted for its budget and again for its resource."""
-    registrar = Registrar()
-    parent = registrar.grant("ann", "shelf", budget=Budget(tokens=10), mode=Mode.SHARED)
-    registrar.clock -= 100 * SECOND
-
-    registrar.derive(parent, "bob", resource="shelf", budget=Budget(tokens=4), mode=Mode.SHARED)
-
-    assert registrar.remaining(parent) == Budget(tokens=6)
-    assert registrar.history().count("lease.rearmed") == 1
-
-
-def test_a_child_beside_a_parent_whose_upgrade_has_lapsed_is_paid_for_by_it() -> None:
-    """That the upgrade had lapsed was noted for a parent that had not set anything aside."""
-    registrar = Registrar()
-    parent = registrar.grant("ann", "/shelf", budget=Budget(tokens=10), mode=Mode.SHARED, ttl_ns=HOUR)
-    registrar.grant("cem", "/shelf", mode=Mode.SHARED, ttl_ns=HOUR)
-    expect(Waiting, registrar.ask(registrar.change(parent, Mode.EXCLUSIVE, wait=True)))
-    registrar.clock += KEPT_NS
-
-    registrar.derive(parent, "bob", resource="/shelf", budget=Budget(tokens=4), mode=Mode.SHARED)
-
-    assert registrar.remaining(parent) == Budget(tokens=6)
-    assert not registrar.lease(parent.lease_id).is_upgrading
 
 
 @pytest.mark.parametrize("make", [MemoryStore, SqliteStore])

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from leasehold.kernel.commands import Acquire, Derive
 from leasehold.kernel.decision import Decision, about, usable
 from leasehold.kernel.delegation import ANCESTORS_MAXIMUM, Delegation
+from leasehold.kernel.events import LeaseEvent
 from leasehold.kernel.evolve import evolve
 from leasehold.kernel.granting import grant, granted_before
 from leasehold.kernel.lease import Lease
@@ -52,18 +53,25 @@ def derive(command: Derive, view: View, now: Now) -> Decision | Refusal:
     granted = grant(_claim(command, ttl_ns), view, now, child, command.request_key)
     if isinstance(granted, Refusal):
         return granted
-    noted = [*found.aged, *freed]
     setting_aside = delegated(parent, command.lease_id, command.budget.counted(), now)
-    # Both the parent and a child that is over may be on the very resource that is claimed.
-    following = [event for event in granted.events if event not in noted]
     parent_now = evolve(replace(parent, delegation=now_account), setting_aside)
+    return _behind([*found.aged, *freed], setting_aside, parent_now, granted)
+
+
+def _behind(noted: list[LeaseEvent], setting_aside: LeaseEvent, parent: Lease, granted: Decision) -> Decision:
+    """Put a grant behind what was noted before it, and what the parent has set aside for it.
+
+    The parent, or a child that is over, may be on the very resource that is claimed: what time did to it is
+    noted once.
+    """
+    following = [event for event in granted.events if event not in noted]
     for event in following:
         if parent.lease_id in event.lease_ids:
-            parent_now = evolve(parent_now, event)
+            parent = evolve(parent, event)
     others = [lease for lease in granted.leases if lease.lease_id != parent.lease_id]
     return Decision(
         events=[*noted, setting_aside, *following],
-        leases=[parent_now, *others],
+        leases=[parent, *others],
         answer=granted.answer,
         wakes=granted.wakes,
     )
