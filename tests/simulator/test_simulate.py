@@ -15,10 +15,21 @@ from leasehold.testing.simulator import OUTCOMES
 def test_many_seeds_end_with_what_happened_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate.main(["--seeds", "5", "--start", "40"]) == 0
     printed = capsys.readouterr()
+    assert printed.out.startswith("seeds 40 to 44\n")
     assert "5 seeds, " in printed.out
     assert printed.out.rstrip().endswith("every promise was kept")
     for name in OUTCOMES:
         assert f"  {name}\n" in printed.out
+
+
+def test_fresh_seeds_are_others_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[range] = []
+    monkeypatch.setattr(simulate, "_run_many", lambda seeds, jobs: ran.append(seeds))
+    for _ in range(2):
+        simulate.main(["--seeds", "7", "--fresh"])
+    once, again = ran
+    assert len(once) == len(again) == 7
+    assert once != again
 
 
 def test_seeds_can_be_shared_out_among_processes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,8 +45,8 @@ def test_a_failing_seed_is_named_with_the_command_that_tells_its_story(
     break_the_law(monkeypatch)
     assert simulate.main(["--seeds", "3"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("seed 0 FAILED: ")
-    assert lines[1] == "  python -m leasehold.testing.simulate --seed 0 --trace"
+    assert lines[1].startswith("seed 0 FAILED: ")
+    assert lines[2] == "  python -m leasehold.testing.simulate --seed 0 --trace"
 
 
 def test_one_seed_can_be_run_again(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 """The simulator's command line: many seeds, or one of them again.
 
-    python -m leasehold.testing.simulate --seeds 1000 [--start 0] [--jobs 2]
+    python -m leasehold.testing.simulate --seeds 1000 [--start 0 | --fresh] [--jobs 2]
     python -m leasehold.testing.simulate --seed 42 [--trace]
 
 Exit code 0 if every promise was kept, 1 if one was broken, 2 for wrong arguments, 130 if interrupted.
@@ -8,6 +8,7 @@ Exit code 0 if every promise was kept, 1 if one was broken, 2 for wrong argument
 
 import argparse
 import multiprocessing
+import secrets
 import signal
 import sys
 import time
@@ -20,6 +21,8 @@ from leasehold.testing.simulator import SimulationFailed, Tally, simulate
 
 _SEEDS_PER_CHUNK = 20
 _FAILURES_SHOWN = 5
+_ALL_SEEDS = 1 << 40
+"""Few enough for a seed to be typed, and so many that a fresh one is new."""
 
 
 class Chunk(msgspec.Struct, kw_only=True):
@@ -54,7 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if options.seed is not None:
             return _run_one(options.seed, trace=options.trace)
-        return _run_many(range(options.start, options.start + options.seeds), options.jobs)
+        start = secrets.randbelow(_ALL_SEEDS) if options.fresh else options.start
+        return _run_many(range(start, start + options.seeds), options.jobs)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -68,7 +72,9 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--seeds", type=_positive, default=1_000, help="how many worlds to run (1000)")
     which.add_argument("--seed", type=int, help="run one world again")
-    parser.add_argument("--start", type=int, default=0, help="the first seed (0)")
+    first = parser.add_mutually_exclusive_group()
+    first.add_argument("--start", type=int, default=0, help="the first seed (0)")
+    first.add_argument("--fresh", action="store_true", help="begin with a seed that nobody has tried before")
     parser.add_argument("--jobs", type=_positive, default=1, help="how many processes to use (1)")
     parser.add_argument("--trace", action="store_true", help="with --seed: tell everything that happens")
     options = parser.parse_args(arguments)
@@ -99,6 +105,7 @@ def _run_one(seed: int, *, trace: bool) -> int:
 
 def _run_many(seeds: range, jobs: int) -> int:
     began = time.monotonic()
+    print(f"seeds {seeds[0]} to {seeds[-1]}")
     total = Chunk()
     tally = Tally()
     progress = _Progress(len(seeds))
