@@ -165,6 +165,31 @@ def test_a_signal_also_reaches_what_the_command_has_started(shell: Shell) -> Non
     wait_until_gone(cat)
 
 
+def test_a_signal_reaches_the_command_of_a_run_inside_a_run_once(shell: Shell) -> None:
+    script = (
+        "import signal\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1, signal.SIGUSR2})\n"
+        "print('started', flush=True)\n"
+        "number = 0\n"
+        "while number != signal.SIGUSR2:\n"
+        "    number = signal.sigwait({signal.SIGUSR1, signal.SIGUSR2})\n"
+        "    print(signal.Signals(number).name, flush=True)\n"
+    )
+    running = start(shell, command=(EXECUTABLE, "run", "inner", "--", sys.executable, "-c", script))
+    inner = command_of(running)
+    until(lambda: children_of(inner) != [])
+    # Let the inner one come late, so that what it might hand on is not taken for the same signal.
+    os.kill(inner, signal.SIGSTOP)
+    until(lambda: "T (stopped)" in Path(f"/proc/{inner}/status").read_text())
+    running.send(signal.SIGUSR1)
+    assert running.line() == "SIGUSR1"
+    os.kill(inner, signal.SIGCONT)
+    # Signals are handed on in order: once this one has come, nothing more follows from the other.
+    os.kill(inner, signal.SIGUSR2)
+    assert running.line() == "SIGUSR2"
+    assert running.end().code == 0
+
+
 def test_losing_the_lease_ends_the_command_and_all_it_has_started(shell: Shell) -> None:
     shell.renew_often()
     # The grandchild is in a session of its own, where no signal to a process group would find it.

@@ -8,6 +8,9 @@ import mmap
 import os
 import struct
 
+FRONT_VARIABLE = "LEASEHOLD_FRONT"
+"""Tells a command the process id of the front that it runs behind, in case that it is a `run` itself."""
+
 _NUMBER = struct.Struct("=q")
 _DEADLINE_AT, _IS_HELD_AT, _COMMAND_AT, _SIZE = 0, 8, 16, 24
 

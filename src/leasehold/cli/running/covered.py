@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
-from leasehold.cli.running.board import Board
+from leasehold.cli.running.board import FRONT_VARIABLE, Board
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
 
@@ -103,6 +103,7 @@ def _start(
         "LEASEHOLD_LEASE_ID": "\n".join(lease.lease_id for lease in leases),
         "LEASEHOLD_RESOURCE": "\n".join(lease.resource for lease in leases),
         HOLDER_VARIABLE: leases[0].holder,
+        FRONT_VARIABLE: str(os.getppid()),
     }
     sys.stdout.flush()
     try:

@@ -3,7 +3,8 @@
 It has one thread and asks for signals with `sigtimedwait`, which tells where each came from. What the
 terminal sent (Ctrl-C) has reached the command as well, because they share a process group; handing it on
 would interrupt the command twice. What somebody sent with kill(2) has reached only us, and is handed on to
-the command and to those of its descendants that Ctrl-C would reach.
+the command and to those of its descendants that Ctrl-C would reach. Where one run is the command of another,
+what the outer one hands on has reached the command of the inner one as well.
 """
 
 import os
@@ -11,7 +12,7 @@ import signal
 import time
 from argparse import Namespace
 
-from leasehold.cli.running.board import Board
+from leasehold.cli.running.board import FRONT_VARIABLE, Board
 from leasehold.cli.running.descendants import adopt_orphans, descendants, end_descendants, send
 from leasehold.errors import LeaseLost
 
@@ -35,6 +36,7 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
     """Hand on signals until the keeper process ends; return its exit code, or step in for it."""
     adopt_orphans()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU})
+    around = os.environ.get(FRONT_VARIABLE)
     early: list[int] = []
     """Signals that came before we knew of a command to hand them to."""
     while True:
@@ -43,7 +45,8 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
         command = board.command  # asked for once: it is 0 again when the command has ended
         if received is not None and received.si_signo != signal.SIGCHLD:
             if command:
-                if received.si_code != _SENT_BY_KERNEL:
+                handed_on = str(received.si_pid) == around and _is_in_our_group(command)
+                if received.si_code != _SENT_BY_KERNEL and not handed_on:
                     _hand_on(received.si_signo, command)
             elif board.is_held:  # it may run already, and whoever sent this may have seen that it does
                 early.append(received.si_signo)
@@ -60,6 +63,13 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
             return code if board.is_held or not early else 128 + early[0]
         if _is_overdue(board):
             _step_in(keeper_process, arguments)
+
+
+def _is_in_our_group(command: int) -> bool:
+    try:
+        return os.getpgid(command) == os.getpgrp()
+    except ProcessLookupError:  # it has ended
+        return True
 
 
 def _hand_on(number: int, command: int) -> None:
