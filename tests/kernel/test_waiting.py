@@ -1,13 +1,15 @@
 """Waiting for a lease: who comes next, and what becomes of those who wait."""
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.kernel.answers import Ended, Granted, Waiting
 from leasehold.kernel.commands import Acquire, Wanted
+from leasehold.kernel.events import LeaseRenewed
 from leasehold.kernel.lease import LeaseState, Mode
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.ticket import AGEING_NS, ASK_AGAIN_NS, CLAIM_WINDOW_NS, KEPT_NS
-from tests.kernel.registrar import SECOND, TTL, Registrar, expect
+from tests.kernel.registrar import HOUR, SECOND, TTL, Registrar, expect
 
 
 def test_a_claim_that_may_wait_and_need_not_is_granted() -> None:
@@ -231,14 +233,39 @@ def test_asking_again_keeps_the_place_and_writes_history_only_now_and_then() -> 
 
 def test_a_wait_longer_than_requests_are_remembered_is_still_the_same_wait() -> None:
     registrar = Registrar()
-    held = registrar.grant("ann", ttl_ns=2 * 3600 * SECOND)
-    claim = registrar.join("bob")
+    held = registrar.grant("ann", ttl_ns=2 * HOUR)
+    claim = registrar.join("bob", request_id="mine", ttl_ns=HOUR)
     for _ in range(400):
         registrar.advance(10)
         registrar.wait(claim)
     registrar.end(held)
 
-    assert registrar.win(claim).lease.lease_id == claim.lease_id
+    won = registrar.win(claim)
+    again = expect(Granted, registrar.ask(replace(claim, lease_id="another")))
+    assert (again.repeated, again.lease) == (True, won.lease)
+
+
+def test_a_place_that_is_kept_says_whose() -> None:
+    registrar = Registrar()
+    registrar.grant("ann", ttl_ns=HOUR)
+    claim = registrar.join("bob")
+    registrar.clock += KEPT_NS // 2
+    registrar.wait(claim)
+
+    kept = expect(LeaseRenewed, registrar.ledger[-1])
+    assert (kept.resource, kept.token) == ("door", registrar.lease(claim.lease_id).token)
+
+
+def test_places_that_are_kept_together_are_no_single_one() -> None:
+    registrar = Registrar()
+    registrar.grant("ann", ttl_ns=HOUR)
+    claim = registrar.join("bob", also=(Wanted(resource="gate"),))
+    registrar.clock += CLAIM_WINDOW_NS // 2
+    registrar.wait(claim)
+
+    kept = expect(LeaseRenewed, registrar.ledger[-1])
+    assert (kept.resource, kept.token) == (None, None)
+    assert list(kept.renewals) == list(claim.lease_ids)
 
 
 def test_a_retry_under_another_lease_id_finds_its_place() -> None:
