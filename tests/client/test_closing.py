@@ -93,3 +93,42 @@ def test_who_is_interrupted_in_the_middle_does_not_wait_for_itself() -> None:
     leases = leasehold.connect("memory:", timeout=3_600)
     leases._begin()  # As if Ctrl-C had come before this could be ended.
     leases.close()
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_block_whose_client_is_closed_by_another_thread_has_lost_its_lease(*, together: bool) -> None:
+    client = leasehold.connect("memory:")
+
+    def work() -> None:
+        with client.acquire_all(["door"]) if together else client.acquire("door") as block:
+            closing = threading.Thread(target=client.close)
+            closing.start()
+            closing.join()
+            with pytest.raises(leasehold.LeaseLost, match="closed elsewhere"):
+                block.ensure()
+
+    with pytest.raises(leasehold.LeaseLost, match="closed elsewhere"):
+        work()
+
+
+async def test_a_block_whose_client_is_closed_by_another_task_is_cancelled() -> None:
+    client = await leasehold.connect_async("memory:")
+    inside = asyncio.Event()
+
+    async def work() -> None:
+        async with client.acquire("door"):
+            inside.set()
+            await asyncio.Event().wait()
+
+    working = asyncio.create_task(work())
+    await inside.wait()
+    await client.close()
+    with pytest.raises(leasehold.LeaseLost, match="closed elsewhere"):
+        await soon(working)
+
+
+async def test_a_block_that_closes_its_client_itself_has_given_its_lease_back(world: World) -> None:
+    ann = world.connect()
+    async with ann.acquire("door") as lease:
+        await ann.close()
+    assert lease.lost.error is None

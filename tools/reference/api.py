@@ -58,6 +58,7 @@ _PLUMBING = {
     "kept",
     "lose",
     "parts",
+    "runs_elsewhere",
     "release_at_exit",
     "release_together",
     "take_in",

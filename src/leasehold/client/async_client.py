@@ -63,7 +63,10 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         await self.close()
 
     async def close(self) -> None:
-        """Release every lease this client still keeps, and let go of the store. Closing twice is fine."""
+        """Release every lease this client still keeps, and let go of the store. Closing twice is fine.
+
+        A block that still runs under one of them in another thread or task has lost it, as by a revocation.
+        """
         if self._closed:
             return
         self._closed = True
@@ -71,7 +74,9 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             self._registrar.stop_granting()
             await self._listeners.dismiss(self._registrar.timeout)
             self._keeper.close()
-            for command in self._releases_of_all():
+            held = list(self._held.values())
+            self._take_from_others(held)
+            for command in self._releases_of(held):
                 with suppress(LeaseholdError):  # These expire by themselves; the others can be released.
                     await self._send(command)
             # Whoever was granted something meanwhile gives it back, for which there has to be a registrar.

@@ -19,7 +19,7 @@ from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import ClientClosed, LeaseholdError, StoreError
+from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
 from leasehold.kernel.commands import Command, Release, Renew
 from leasehold.kernel.lease import Lease, ReleaseReason
 from leasehold.kernel.limits import BATCH_LEASES
@@ -153,7 +153,7 @@ class AsyncHolding(AsyncReading):
         """Release what is still held when the program ends without closing, so that others need not wait."""
         if self._closed:
             return
-        for command in (*self._listeners.undoing(), *self._releases_of_all()):
+        for command in (*self._listeners.undoing(), *self._releases_of(list(self._held.values()))):
             with suppress(LeaseholdError):  # Then they expire by themselves.
                 self._registrar.call(command)
 
@@ -167,10 +167,16 @@ class AsyncHolding(AsyncReading):
         self._listeners = AsyncListeners(self._registrar.store.bells)
         self._calls = AwaitableCalls(self._registrar)
 
-    def _releases_of_all(self) -> Iterator[Release]:
-        """Forget all leases, and yield the commands that release them."""
+    def _take_from_others(self, leases: list[AsyncHeldLease]) -> None:
+        """Let the blocks of other threads and tasks know that they go on without their leases from now on."""
+        for held in leases:
+            if held.kept is not None and held.runs_elsewhere():
+                self._keeper.lose(held.kept, _closed_under(held))
+
+    def _releases_of(self, leases: list[AsyncHeldLease]) -> Iterator[Release]:
+        """Forget leases, and yield the commands that release them."""
         lease_ids: dict[str, list[str]] = defaultdict(list)
-        for held in list(self._held.values()):
+        for held in leases:
             self.forget(held)
             lease_ids[held.holder].append(held.lease_id)
         for holder, ids in lease_ids.items():
@@ -220,3 +226,13 @@ class AsyncHolding(AsyncReading):
 
     def _holder_of(self, lease: AsyncHeldLease | str) -> str:
         return self.holder if isinstance(lease, str) else lease.holder
+
+
+def _closed_under(held: AsyncHeldLease) -> LeaseLost:
+    return LeaseLost(
+        f"lease {held.lease_id} on {held.resource} was given back under its block, because the client was "
+        "closed elsewhere; close a client when its blocks have ended",
+        lease_id=held.lease_id,
+        resource=held.resource,
+        token=held.token,
+    )

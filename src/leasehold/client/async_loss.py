@@ -50,6 +50,11 @@ class AsyncBody:
         self._task = asyncio.current_task()
         self._cancelled_before = 0 if self._task is None else self._task.cancelling()
 
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Say whether it is running, and not in the task that asks."""
+        return self._task is not None and self._task is not asyncio.current_task()
+
     def interrupt(self) -> None:
         """Cancel the body. Called from the keeper's thread."""
         with suppress(RuntimeError):  # The loop was closed, and the body with it.

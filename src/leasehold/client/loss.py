@@ -42,8 +42,17 @@ _making = threading.Lock()
 class Body:
     """The body of a `with` statement. It cannot be interrupted; it has to ask, or to look at `lease.lost`."""
 
+    def __init__(self) -> None:
+        self._thread: int | None = None
+
     def enter(self) -> None:
-        """Note that the body begins."""
+        """Note in which thread the body runs."""
+        self._thread = threading.get_ident()
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """Say whether it is running, and not in the thread that asks."""
+        return self._thread not in (None, threading.get_ident())
 
     def interrupt(self) -> None:
         """Do nothing: there is no safe way to stop a thread."""
@@ -51,4 +60,5 @@ class Body:
     def leave(self, error: BaseException | None) -> bool:
         """Return False: an error in the body is the body's own."""
         del error
+        self._thread = None
         return False

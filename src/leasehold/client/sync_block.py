@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from leasehold.client.loss import Body
-from leasehold.errors import LeaseholdError, LeaseLost, StoreError
+from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
 from leasehold.kernel.lease import ReleaseReason
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class Block(ABC):
     @abstractmethod
     def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
         """Give it back. Return False, and raise nothing, if any of it was gone already."""
+
+    def runs_elsewhere(self) -> bool:
+        """Say whether a block runs under it, and not in the thread or task that asks."""
+        return self._body.runs_elsewhere
 
     def __enter__(self) -> Self:
         try:
@@ -72,7 +76,7 @@ class Block(ABC):
         reason = ReleaseReason.COMPLETED if error is None else ReleaseReason.ABORTED
         try:
             held_to_the_end = self.release(reason)
-        except StoreError:
+        except (StoreError, ClientClosed):
             # What the body raised, or the loss, says more than that the lease has to expire by itself.
             if error is None and not losses:
                 raise
