@@ -58,9 +58,9 @@ _PLUMBING = {
     "kept",
     "lose",
     "parts",
-    "runs_elsewhere",
     "release_at_exit",
     "release_together",
+    "runs_elsewhere",
     "take_in",
 }
 """Public between the modules of the client, and no part of the API."""
