@@ -224,33 +224,26 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
     ) -> AsyncHeldLease:
         if patience > 0 and isinstance(command, Acquire):
             return (await self._acquire_together(Claim(command), on_lost, patience, AsyncBody()))[0]
-        step = self._begin()
+        step, sent_ns = self._begin(), self._clock.tick_ns()
         try:
             self._ensure_open()
-            return await self._acquire_now(command, on_lost)
-        finally:
-            del self._under_way[step]
-
-    async def _acquire_now(
-        self, command: Acquire | Derive, on_lost: Callable[[LeaseholdError], None] | None
-    ) -> AsyncHeldLease:
-        sent_ns = self._clock.tick_ns()
-        try:
             granted = answer_of(await self._send(command), Granted)
             if granted.ended:
                 raise ended_since(granted, command.request_id)
             held = self._hold(granted.lease, granted.expires_in_ns, sent_ns, on_lost, AsyncBody())
+            if self._closed:
+                # By another thread or task, which may have looked for leases to release before this.
+                self.give_back((command.lease_id,), _holder_to_be(command))
+                raise ClientClosed("this client was closed while it acquired a lease, which was given back")
+            return held
         except LeaseholdError:
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
             self.give_back((command.lease_id,), _holder_to_be(command))
             raise
-        if self._closed:
-            # Closed by another thread or task, which may have looked for leases to release before this.
-            self.give_back((command.lease_id,), _holder_to_be(command))
-            raise ClientClosed("this client was closed while it acquired a lease, which was given back")
-        return held
+        finally:
+            del self._under_way[step]
 
     async def release(
         self,
