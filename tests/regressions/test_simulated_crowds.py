@@ -161,3 +161,16 @@ def test_a_newcomer_waits_for_everybody_ahead_of_it_in_a_long_queue() -> None:
     registrar.join("ann", "shelf")
 
     assert registrar.deny("bob", wait=True).cycle == ("bob", "door", "ann", "shelf", "bob")
+
+
+def test_a_lease_with_the_id_of_a_pruned_one_leaves_a_lock_delay_of_its_own() -> None:
+    """What kept the resource closed after the first had the same id: the second could not end."""
+    registrar = Registrar()
+    registrar.revoke(registrar.grant("ann", lease_id="again", lock_delay_ns=5 * SECOND))
+    registrar.advance(6)
+    del registrar.state.leases["again"]
+    registrar.replayable = False
+
+    registrar.revoke(registrar.grant("bob", lease_id="again", lock_delay_ns=5 * SECOND))
+
+    assert registrar.deny("cem").holder == "registrar"

@@ -13,8 +13,11 @@ _DELAYED_FOR = "lock_delay_for"
 
 
 def delay_id(ended: Lease) -> str:
-    """Return the id of the lease that keeps a resource closed after the end of another."""
-    return f"{ended.lease_id}.delay"
+    """Return the id of the lease that keeps a resource closed after the end of another.
+
+    The token tells it from that of an earlier lease of the same id, which was pruned.
+    """
+    return f"{ended.lease_id}.delay-{ended.token}"
 
 
 def is_delayed_for(lease: Lease, holder: str) -> bool:

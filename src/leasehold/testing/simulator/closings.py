@@ -61,7 +61,7 @@ class Closings:
         lease = truth.standing.get(event.lease_id)
         if isinstance(event, LeaseRevoked):
             # An operator may open what the registrar itself keeps closed.
-            self._closed.pop(event.lease_id.removesuffix(".delay"), None)
+            self._closed.pop(event.lease_id.partition(".delay-")[0], None)
         if lease is None or not lease.confirmed:
             return  # Nobody was ever told of it, so nobody's work can be on its way.
         if isinstance(event, LeaseExpired):

@@ -51,11 +51,16 @@ class LineJudge:
             self._stage.violate("{} was told {} of {}", command, remaining, most)
 
     def check_refusal(self, command: Command, refusal: Refusal) -> None:
-        """See that what was spent is not refused afterwards, and count who came too late."""
+        """See that what was spent is not refused afterwards, and count who came too late.
+
+        The memory of a spending can outlast the lease, which may have been pruned.
+        """
         spent_at = self._accounts.spends.get(command.request_id)
         truth = self._witness.truth
         now = Tick(value=self._tick, era=truth.ticks[-1].era) if truth.ticks else Tick(value=0)
-        if spent_at is not None and spent_at <= self._position and truth.is_known(spent_at, now):
+        pruned = refusal.code is RefusalCode.LEASE_NOT_FOUND and refusal.lease_id in truth.let_go
+        known = spent_at is not None and spent_at <= self._position and truth.is_known(spent_at, now)
+        if known and not pruned:
             self._stage.violate("{} was spent before, and refused: {}", command, refusal)
         lease = truth.leases.get(refusal.lease_id or "")
         fell = refusal.code in (RefusalCode.LEASE_TERMINAL, RefusalCode.LEASE_EXPIRED)
