@@ -61,7 +61,7 @@ class Closings:
         lease = truth.standing.get(event.lease_id)
         if isinstance(event, LeaseRevoked):
             # An operator may open what the registrar itself keeps closed.
-            self._closed.pop(event.lease_id.partition(".delay-")[0], None)
+            self._closed.pop(ended_before(event.lease_id), None)
         if lease is None or not lease.confirmed:
             return  # Nobody was ever told of it, so nobody's work can be on its way.
         if isinstance(event, LeaseExpired):
@@ -81,3 +81,8 @@ class Closings:
             elif closing.keeps_away(event.holder, key, event.mode):
                 return f"{event.lease_id} was granted while {lease_id} kept others away"
         return None
+
+
+def ended_before(lease_id: str) -> str:
+    """Return which lease has ended where a lock-delay goes by this id; of any other lease, its own id."""
+    return lease_id.partition(".delay-")[0]

@@ -15,6 +15,7 @@ from leasehold.kernel.events import REGISTRAR, LeaseIssued
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
+from leasehold.testing.simulator.closings import ended_before
 from leasehold.testing.simulator.crowd_judge import SECOND
 from leasehold.testing.simulator.crowds import obstacles, would_wait_for_ever
 from leasehold.testing.simulator.stage import Stage
@@ -162,7 +163,7 @@ class WaitJudge:
 
     def _is_closed_to(self, holder: str | None, refusal: Refusal) -> bool:
         """Say whether a lease is over whose lock-delay nobody has recorded yet."""
-        delayed = self._truth.leases.get((refusal.lease_id or "").removesuffix(".delay"))
+        delayed = self._truth.leases.get(ended_before(refusal.lease_id or ""))
         if delayed is None or not delayed.confirmed or delayed.holder == holder:
             return False
         closed_ns = delayed.lock_delay_ns
