@@ -118,7 +118,7 @@ class Notary:
         except LeaseholdError as error:
             stage.say("  no certificate of {}: {}", lease_id, error)
             stage.tally.note("certificate refused")
-            self._check_refused(lease_id)
+            self._check_refused(tenant, lease_id)
             return
         stage.tally.note("certificate issued")
         issued = self._note(text, lease_id)
@@ -150,11 +150,11 @@ class Notary:
             wall_offset_ns=self._clock.wall_ns() - self._stage.now_ns,
         )
 
-    def _check_refused(self, lease_id: str) -> None:
-        """Whoever holds a lease gets its certificate."""
+    def _check_refused(self, tenant: str, lease_id: str) -> None:
+        """Whoever holds a lease gets its certificate; nobody gets that of another tenant's."""
         truth, tick = self._witness.truth, self._clock.tick_ns()
         lease = truth.standing.get(lease_id)
-        if lease is None or tick < truth.ticks[-1].value:
+        if lease is None or lease.key[0] != tenant or tick < truth.ticks[-1].value:
             return
         line = truth.accounts.line_of(lease)
         if all(one.end_tick > tick and one.ended_position is None and not one.rebooted for one in line):
