@@ -20,7 +20,7 @@ def test_a_world_in_which_a_promise_was_once_broken(seed: int) -> None:
         1314,  # An act from before a downgrade came late, and was rightly refused.
         1923,  # A lease was taken for the child that a pruned one of the same id had been.
         2112,  # A renewal came again long after its first time was forgotten and pruned.
-        906594515832,  # A pruned lease's id came again in another tenant, where nobody could have it certified.
+        906594515832,  # The id of a pruned lease came again in another tenant, and could not be certified.
         85687259579,  # A spending came again after its lease was pruned, and the clock had gone back.
     ],
 )
