@@ -21,6 +21,8 @@ def test_a_world_in_which_a_promise_was_once_broken(seed: int) -> None:
         1923,  # A lease was taken for the child that a pruned one of the same id had been.
         2112,  # A renewal came again long after its first time was forgotten and pruned.
         906594515832,  # The id of a pruned lease came again in another tenant, and could not be certified.
+        62894657911,  # A child was refused because of a lease that is shared since, in the same batch.
+        62894657927,  # A child was refused because its parent waits to be alone on the same resource.
         85687259579,  # A spending came again after its lease was pruned, and the clock had gone back.
     ],
 )

@@ -87,8 +87,9 @@ class LineJudge:
                 return self._outlives(command, lease)
             case RefusalCode.INVALID_INPUT if isinstance(command, Acquire) and command.adopt:
                 return refusal.field == "scope" or None
-            case RefusalCode.HELD | RefusalCode.ALREADY_HELD if isinstance(command, Derive):
-                return lease is not None and _is_in_the_way(command, refusal.code, lease)
+            case RefusalCode.ALREADY_HELD if isinstance(command, Derive):
+                own = (command.tenant, command.resource), command.child_holder
+                return lease is not None and (lease.key, lease.holder) == own
         return None
 
     def _is_too_much(self, command: Command, refusal: Refusal, account: Account) -> bool:
@@ -113,10 +114,3 @@ class LineJudge:
 
 def _wanted(command: Derive | Spend) -> Limits:
     return limits_of(command.budget if isinstance(command, Derive) else command.amounts)
-
-
-def _is_in_the_way(command: Derive, code: RefusalCode, lease: TrueLease) -> bool:
-    same = lease.key == (command.tenant, command.resource)
-    if code is RefusalCode.ALREADY_HELD:
-        return same and lease.holder == command.child_holder
-    return same and lease.holder != command.child_holder and lease.mode.conflicts_with(command.mode)

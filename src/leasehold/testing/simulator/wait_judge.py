@@ -10,11 +10,12 @@ from collections.abc import Sequence
 
 from leasehold.engine.port import Batch
 from leasehold.kernel.answers import Granted, Place, Waiting
-from leasehold.kernel.commands import Acquire, ChangeMode, Command, Transfer
+from leasehold.kernel.commands import Acquire, ChangeMode, Command, Derive, Transfer
 from leasehold.kernel.events import REGISTRAR, LeaseIssued
 from leasehold.kernel.lease import Mode
 from leasehold.kernel.refusals import Refusal, RefusalCode
 from leasehold.kernel.tick import Tick
+from leasehold.kernel.ticket import PRIORITY_USUAL
 from leasehold.testing.simulator.closings import ended_before
 from leasehold.testing.simulator.crowd_judge import SECOND
 from leasehold.testing.simulator.crowds import obstacles, would_wait_for_ever
@@ -150,7 +151,7 @@ class WaitJudge:
         match refusal.code:
             case RefusalCode.HELD if refusal.holder == REGISTRAR and lease is None:
                 return self._is_closed_to(holder, refusal)
-            case RefusalCode.HELD if isinstance(command, Acquire | ChangeMode | Transfer):
+            case RefusalCode.HELD if isinstance(command, Acquire | Derive | ChangeMode | Transfer):
                 return lease is not None and lease.holder != holder and self._is_obstacle(command, lease)
             case RefusalCode.ALREADY_WAITING:
                 return lease is not None and lease.holder == holder and self._was_pending(lease)
@@ -169,12 +170,15 @@ class WaitJudge:
         closed_ns = delayed.lock_delay_ns
         return delayed.end_tick <= self._last_tick and self._first_tick < delayed.end_tick + closed_ns
 
-    def _is_obstacle(self, command: Acquire | ChangeMode | Transfer, lease: TrueLease) -> bool:
+    def _is_obstacle(self, command: Acquire | Derive | ChangeMode | Transfer, lease: TrueLease) -> bool:
         if lease.changed_position > self._position:
             return True  # It has another mode now than when it was in the way.
-        if isinstance(command, Acquire):
-            wanted = [(command.resource, command.mode), *((one.resource, one.mode) for one in command.also)]
-            place = place_of(self._truth.ticks[-1].era, self._last_tick, command.priority)
+        if isinstance(command, Acquire | Derive):
+            wanted, priority = [(command.resource, command.mode)], PRIORITY_USUAL
+            if isinstance(command, Acquire):
+                wanted += [(one.resource, one.mode) for one in command.also]
+                priority = command.priority
+            place = place_of(self._truth.ticks[-1].era, self._last_tick, priority)
             ahead = not lease.pending or lease.order[:2] <= place or self._is_entitled(lease)
             return ahead and any(
                 lease.blocks(command.tenant, resource, mode, self._first_tick) for resource, mode in wanted
