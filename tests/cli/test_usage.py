@@ -1,10 +1,8 @@
 import json
 import os
 import pty
-import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,10 +34,7 @@ def test_the_help_of_a_command_has_an_example_and_exit_codes(command: str) -> No
     assert "exit codes: " in text
 
 
-def test_help_is_quick_and_loads_no_store(shell: Shell) -> None:
-    shell.run("--help")  # now the bytecode is there
-    spent = min(cpu_seconds(lambda: shell.run("--help")) for _ in range(3))
-    assert spent < 0.3
+def test_help_loads_neither_a_store_nor_what_single_commands_need(shell: Shell) -> None:
     loaded = shell.run("--help", PYTHONPROFILEIMPORTTIME="1").err
     assert "leasehold.cli.claims" in loaded
     for heavy in (
@@ -49,14 +44,6 @@ def test_help_is_quick_and_loads_no_store(shell: Shell) -> None:
         "leasehold.cli.checks",
     ):
         assert heavy not in loaded
-
-
-def cpu_seconds(act: Callable[[], object]) -> float:
-    """How much processor time the children of this process spend; neighbours do not disturb that."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    act()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def test_a_terminal_that_knows_few_characters_is_no_reason_to_fail(shell: Shell) -> None:
