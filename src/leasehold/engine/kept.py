@@ -68,7 +68,8 @@ def is_same_grant(lease: Lease, other: Lease) -> bool:
     """Say whether two records of a lease go back to one grant.
 
     They do not where an older copy of the store was put in place in which it still waited: then it is granted
-    anew under its old id, and others may have had the resource in between.
+    anew under its old id, and others may have had the resource in between. The wall time of the grant serves
+    as its name here: it is compared, and nothing is measured by it.
     """
     return lease.issued_at_ns == other.issued_at_ns
 
