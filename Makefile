@@ -58,7 +58,7 @@ bench: $(READY)  ## Measure speed beside the raw floor and the peers, as ratios
 	@$(BIN)/python -m bench
 
 simulate: $(READY)  ## Run the simulator: SEEDS=1000 for that many worlds nobody has seen, SEED=42 to replay one
-	@$(BIN)/python -m leasehold.testing.simulate $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --fresh)
+	@$(BIN)/python -m simulator $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --fresh)
 
 docs: $(READY)  ## Write the generated reference pages
 	@$(BIN)/python tools/generate_reference.py

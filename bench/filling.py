@@ -7,7 +7,7 @@ from pathlib import Path
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.clock import Ids
 from leasehold.engine.recording import open_epoch
-from leasehold.kernel.commands import Acquire
+from leasehold.kernel.lease.commands import Acquire
 from leasehold.stores.sqlite import SqliteStore
 
 DAY_NS = 24 * 3600 * 1_000_000_000

@@ -11,8 +11,8 @@ from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import SIGNATURE_BYTES, MemoryKeyRing, SigningKey, new_key
-from leasehold.kernel.commands import Acquire, Release
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.commands import Acquire, Release
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.stores.sqlite import SqliteStore
 
 

@@ -7,7 +7,7 @@ import leasehold
 from bench.measuring import Report
 from leasehold.engine.audit import audit
 from leasehold.engine.port import EntryQuery
-from leasehold.kernel.replay import State
+from leasehold.kernel.ledger.state import State
 from leasehold.stores.sqlite import SqliteStore
 
 PAIRS = 15_000

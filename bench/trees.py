@@ -16,9 +16,9 @@ from bench.filling import claim, fill
 from bench.measuring import Report, rates
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.recording import open_epoch
-from leasehold.kernel.answers import Granted, Released, Waiting
-from leasehold.kernel.commands import Acquire, Command, Release
-from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.lease.answers import Granted, Released, Waiting
+from leasehold.kernel.lease.commands import Acquire, Command, Release
+from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.stores.sqlite import SqliteStore
 
 FEW, MANY = 1_000, 100_000

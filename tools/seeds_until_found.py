@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leasehold.testing.simulator import SimulationFailed, simulate
+from simulator import SimulationFailed, simulate
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -54,10 +54,10 @@ from leasehold.errors import (
     WaitTimeout,
     WrongProcess,
 )
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason, Token
-from leasehold.kernel.scope import Scope
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason, Token
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.chain import Entry
 
 if TYPE_CHECKING:
     from leasehold.certificates.certificate import Certificate

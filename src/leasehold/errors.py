@@ -12,8 +12,8 @@ facts a caller needs for the next step as attributes. The message says what happ
 from collections.abc import Iterator
 from typing import ClassVar, Final, Self
 
-from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.messages import message_of
 
 EXIT_ERROR = 1

@@ -1,8 +1,8 @@
 """What the registrar's refusals are called for people: what happened, and what to do next."""
 
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 
 def message_of(refusal: Refusal, expires_in: float | None) -> str:

@@ -8,8 +8,8 @@ from leasehold.certificates.certificate import Certificate, body_of
 from leasehold.certificates.signing import encoded, sign
 from leasehold.certificates.verifying import verify_certificate
 from leasehold.engine.signing import SigningKey
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from tests.kernel.records import a_lease
 
 KEY = SigningKey(bytes(range(32)))

@@ -12,10 +12,10 @@ from leasehold.certificates.signing import read_signed
 from leasehold.certificates.verifying import read_certificate
 from leasehold.engine.signing import key_id_of
 from leasehold.errors import InvalidInput
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.limits import RESOURCE_BYTES, SCOPE_NAMES
-from leasehold.kernel.scope import Scope
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.limits import RESOURCE_BYTES, SCOPE_NAMES
 from tests.certificates.statements import (
     ISSUER,
     KEY,

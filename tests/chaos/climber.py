@@ -5,7 +5,7 @@ wait in vain otherwise: patience is long enough for any number of others to be k
 """
 
 import leasehold
-from leasehold.kernel.paths import related
+from leasehold.kernel.lease.paths import related
 from tests.chaos.contender import Contender, play
 
 TREE = ("/", "/a", "/a/b", "/a/b/c", "/a/b/d", "/a/e", "/f", "/f/g", "/f/g/h", "/f/g/i", "/f/j")

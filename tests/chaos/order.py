@@ -9,8 +9,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import (
+from leasehold.kernel.lease.events import (
     LeaseConfirmed,
     LeaseEvent,
     LeaseExpired,
@@ -21,6 +20,7 @@ from leasehold.kernel.events import (
     LeaseRenewed,
     LeaseRevoked,
 )
+from leasehold.kernel.ledger.chain import Entry
 
 SECOND = 1_000_000_000
 LEVEL_NS = 10 * SECOND

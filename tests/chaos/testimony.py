@@ -7,8 +7,7 @@ from pathlib import Path
 
 from leasehold.engine.audit import Audit, audit
 from leasehold.engine.port import EntryQuery
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import (
+from leasehold.kernel.lease.events import (
     LeaseConfirmed,
     LeaseExpired,
     LeaseIssued,
@@ -16,6 +15,7 @@ from leasehold.kernel.events import (
     LeaseRenewed,
     LeaseRevoked,
 )
+from leasehold.kernel.ledger.chain import Entry
 from leasehold.stores.sqlite import SqliteStore
 
 

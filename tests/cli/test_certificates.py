@@ -1,8 +1,8 @@
 import json
 
 from leasehold.engine.signing import SigningKey
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.scope import Scope
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.scope import Scope
 from tests.certificates.statements import a_certificate
 from tests.cli.shell import Shell
 

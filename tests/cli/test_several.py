@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease.model import ReleaseReason
 from tests.cli.shell import EXECUTABLE, UNTIL_END_OF_INPUT, Running, Shell, children_of, wait_until_gone
 
 BOTH = ("door", "gate")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.kernel.limits import Quotas
+from leasehold.kernel.ledger.limits import Quotas
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
 

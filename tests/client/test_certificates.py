@@ -11,10 +11,10 @@ from leasehold.certificates.issuing import trusted_keys_of
 from leasehold.engine.keyholding import rotate
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.signing import SigningKey
-from leasehold.kernel.commands import Acquire, Derive
-from leasehold.kernel.keys import Key, voucher_message
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.commands import Acquire, Derive
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.keys import Key, voucher_message
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.kernel.commands import Acquire, Release
+from leasehold.kernel.lease.commands import Acquire, Release
 from tests.client.test_waiting import meanwhile, soon
 from tests.client.worlds import SIGNAL_SECONDS, World
 

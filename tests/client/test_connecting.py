@@ -7,8 +7,8 @@ import pytest
 
 import leasehold
 from leasehold.engine.batch import Rules, run_batch
-from leasehold.kernel.commands import Acquire
-from leasehold.kernel.limits import TTL_MINIMUM_NS
+from leasehold.kernel.lease.commands import Acquire
+from leasehold.kernel.ledger.limits import TTL_MINIMUM_NS
 from leasehold.stores.sqlite import SqliteStore
 from tests.client.worlds import SIGNAL_SECONDS
 

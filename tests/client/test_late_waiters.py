@@ -10,9 +10,9 @@ import pytest
 
 import leasehold
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.answers import Granted, Waiting
-from leasehold.kernel.commands import Acquire
-from leasehold.kernel.ticket import ASK_AGAIN_NS, KEPT_NS
+from leasehold.kernel.lease.answers import Granted, Waiting
+from leasehold.kernel.lease.commands import Acquire
+from leasehold.kernel.lease.ticket import ASK_AGAIN_NS, KEPT_NS
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
 from tests.engine.doubles import claim

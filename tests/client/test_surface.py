@@ -11,8 +11,8 @@ import pytest
 
 import leasehold
 from leasehold import errors
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.kernel.commands import Release
+from leasehold.kernel.lease.commands import Release
 from leasehold.testing.clock import FakeClock
 
 

@@ -29,7 +29,7 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed
-from leasehold.kernel.limits import Quotas
+from leasehold.kernel.ledger.limits import Quotas
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock

@@ -11,7 +11,7 @@ import pytest
 
 import leasehold
 from leasehold import errors
-from leasehold.kernel.refusals import RefusalCode
+from leasehold.kernel.ledger.refusals import RefusalCode
 from tests.docs.pages import ROOT
 from tools.generate_reference import PAGES, stale_pages
 

@@ -14,7 +14,7 @@ import uvicorn
 
 from leasehold.enforcing import Enforcer, LeaseMiddleware, SqliteFence
 from leasehold.enforcing.asgi import Message, Receive, Scope, Send
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.model import Mode
 from tests.certificates.statements import KEY, OTHER_KEY
 from tests.enforcing.test_enforcer import fresh
 

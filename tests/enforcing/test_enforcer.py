@@ -14,7 +14,7 @@ from leasehold.certificates.errors import (
     StaleToken,
 )
 from leasehold.enforcing import Enforcer, Fence
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.model import Mode
 from tests.certificates.statements import KEY, OTHER_KEY, a_certificate
 
 

@@ -10,7 +10,7 @@ import pytest
 from leasehold.certificates.errors import StaleToken
 from leasehold.enforcing import Fence, SqliteFence
 from leasehold.enforcing.fence import Admits, Seen
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.model import Mode
 
 
 @pytest.fixture(params=["memory", "sqlite"])

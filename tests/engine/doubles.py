@@ -13,12 +13,12 @@ from leasehold.engine.call import Call
 from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Snapshot, Store, Transaction, WouldBlock
 from leasehold.engine.sealing import Sealer
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.commands import Acquire, Release
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import Keys, Records
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND as SECOND
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.commands import Acquire, Release
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.records import Keys, Records
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND as SECOND
 
 SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""

@@ -10,8 +10,8 @@ from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import Store
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.commands import Renew, Revoke
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.commands import Renew, Revoke
+from leasehold.kernel.lease.model import Mode
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, granted, is_told_plainly, release

@@ -11,13 +11,13 @@ from leasehold.engine.batch import Recall, Rules, run_batch, run_taken
 from leasehold.engine.port import Batch, Store, WouldBlock
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import StoreFailed, StoreRejected
-from leasehold.kernel.answers import Ended, Granted, Released, Renewal, Renewed, Waiting
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.decide import decide_wellformed
-from leasehold.kernel.lease import LeaseState, ReleaseReason
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import Keys
-from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewal, Renewed, Waiting
+from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.decide import decide_wellformed
+from leasehold.kernel.lease.model import LeaseState, ReleaseReason
+from leasehold.kernel.lease.records import Keys
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import WatchedStore, claim, expect, granted, release
 

@@ -15,12 +15,12 @@ from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Conflict
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
-from leasehold.kernel.answers import Granted, Released
-from leasehold.kernel.commands import Command, Release, Sweep
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import Keys
-from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.lease.answers import Granted, Released
+from leasehold.kernel.lease.commands import Command, Release, Sweep
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.lease.records import Keys
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock

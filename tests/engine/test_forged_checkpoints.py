@@ -16,9 +16,9 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import seal
 from leasehold.engine.signing import SigningKey, new_key
 from leasehold.errors import LedgerBroken
-from leasehold.kernel.chain import link
-from leasehold.kernel.checkpoint import decode_state, state_digest
-from leasehold.kernel.events import StoreCheckpointed, decode_event, encode_event
+from leasehold.kernel.lease.events import StoreCheckpointed, decode_event, encode_event
+from leasehold.kernel.ledger.chain import link
+from leasehold.kernel.ledger.checkpoint import decode_state, state_digest
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, granted, release

@@ -14,8 +14,8 @@ from leasehold.engine.port import EntryQuery
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, LeaseExpired, LeaseholdError, LeaseTerminal, StoreBusy
-from leasehold.kernel.answers import Granted, Renewal, Renewed
-from leasehold.kernel.commands import Command, Renew, Revoke
+from leasehold.kernel.lease.answers import Granted, Renewal, Renewed
+from leasehold.kernel.lease.commands import Command, Renew, Revoke
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import SIGNAL_SECONDS, claim, expect, granted, release

@@ -11,15 +11,15 @@ from leasehold.engine.port import EntryQuery, Head, Store
 from leasehold.engine.pruning import Pruning, prune
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import HistoryPruned, InvalidInput
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.checkpoint import decode_state, encode_state
-from leasehold.kernel.commands import Acquire, Derive, Sweep
-from leasehold.kernel.events import StoreCheckpointed
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.records import Keys
-from leasehold.kernel.replay import State
-from leasehold.kernel.scope import Scope
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Acquire, Derive, Sweep
+from leasehold.kernel.lease.events import StoreCheckpointed
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.lease.records import Keys
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.checkpoint import decode_state, encode_state
+from leasehold.kernel.ledger.state import State
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, expect, granted, release
 

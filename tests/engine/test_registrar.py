@@ -7,11 +7,11 @@ import pytest
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store
 from leasehold.engine.registrar import PAGE_MAXIMUM, LeaseStatus, Registrar, answer_of
 from leasehold.errors import ClientClosed, Held, InvalidInput, StoreFull
-from leasehold.kernel.answers import Granted, Released
-from leasehold.kernel.commands import Renew, Wanted
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND as SECOND
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.lease.answers import Granted, Released
+from leasehold.kernel.lease.commands import Renew, Wanted
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND as SECOND
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import SIGNAL_SECONDS, Caller, WatchedStore, claim, granted, release

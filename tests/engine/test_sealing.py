@@ -4,7 +4,7 @@ import pytest
 
 from leasehold.engine.sealing import NoKeyAtHand, Sealer
 from leasehold.engine.signing import MemoryKeyRing
-from leasehold.kernel.keys import Key
+from leasehold.kernel.ledger.keys import Key
 from tests.kernel.records import an_authority
 
 

@@ -14,9 +14,9 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import seal
 from leasehold.engine.signing import SigningKey, new_key
 from leasehold.errors import LedgerBroken
-from leasehold.kernel.chain import link
-from leasehold.kernel.commands import Renew
-from leasehold.kernel.events import KeyEnrolled, decode_event, encode_event
+from leasehold.kernel.lease.commands import Renew
+from leasehold.kernel.lease.events import KeyEnrolled, decode_event, encode_event
+from leasehold.kernel.ledger.chain import link
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.testing.clock import FakeClock

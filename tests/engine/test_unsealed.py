@@ -4,9 +4,9 @@ from leasehold.engine.audit import audit
 from leasehold.engine.port import Batch, Store
 from leasehold.engine.pruning import prune
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.authority import evolve_authority, observe
-from leasehold.kernel.chain import GENESIS_HASH, entry_of, link
-from leasehold.kernel.events import StoreOpened, encode_event
+from leasehold.kernel.lease.events import StoreOpened, encode_event
+from leasehold.kernel.ledger.authority import evolve_authority, observe
+from leasehold.kernel.ledger.chain import GENESIS_HASH, entry_of, link
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, granted
 

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.waiters import waiters
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.model import Mode
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim

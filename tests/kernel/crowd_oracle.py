@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from leasehold.kernel.answers import Answer, Granted, Waiting
-from leasehold.kernel.commands import Acquire, ChangeMode, Command
-from leasehold.kernel.events import Event, LeaseIssued, LeaseLeft
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.tick import Tick
-from leasehold.kernel.ticket import AGEING_NS
+from leasehold.kernel.lease.answers import Answer, Granted, Waiting
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command
+from leasehold.kernel.lease.events import Event, LeaseIssued, LeaseLeft
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.ticket import AGEING_NS
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
+from leasehold.kernel.ledger.tick import Tick
 
 
 def alive(leases: Iterable[Lease], now: Tick) -> list[Lease]:

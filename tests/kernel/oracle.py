@@ -1,9 +1,9 @@
 """Whether an answer of the kernel is the one that the model gives."""
 
-from leasehold.kernel.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.refusals import Refusal
+from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
+from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.refusals import Refusal
 from tests.kernel.model import (
     ALREADY_HELD,
     GRANTED,

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from leasehold.kernel.authority import Authority, ClockReading, Era
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.commands import (
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
     Command,
@@ -16,8 +15,9 @@ from leasehold.kernel.commands import (
     Sweep,
     Transfer,
 )
-from leasehold.kernel.lease import Lease, Mode
-from leasehold.kernel.tick import Now, Tick
+from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.ledger.authority import Authority, ClockReading, Era
+from leasehold.kernel.ledger.tick import Now, Tick
 
 TOKEN = (1 << 32) + 1
 

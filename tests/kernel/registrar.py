@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from leasehold.kernel.answers import (
+from leasehold.kernel.lease.answers import (
     Answer,
     Ended,
     Granted,
@@ -21,9 +21,9 @@ from leasehold.kernel.answers import (
     Swept,
     Waiting,
 )
-from leasehold.kernel.authority import Authority, ClockReading, now_of, observe
-from leasehold.kernel.budget import DIMENSIONS, Amounts, Budget
-from leasehold.kernel.commands import (
+from leasehold.kernel.lease.budget import DIMENSIONS, Amounts, Budget
+from leasehold.kernel.lease.check import check_command
+from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
     Command,
@@ -35,19 +35,19 @@ from leasehold.kernel.commands import (
     Sweep,
     Transfer,
 )
-from leasehold.kernel.decide import decide
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import Event, LeaseIssued, Remembered, decode_event, encode_event
-from leasehold.kernel.invariants import invariants
-from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import CHILDREN_PAGE, Keys, Missing, Records
-from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.replay import State, replay
-from leasehold.kernel.tick import Now
-from leasehold.kernel.view import View
-from leasehold.kernel.wellformed import check_command
+from leasehold.kernel.lease.decide import decide
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.events import Event, LeaseIssued, Remembered, decode_event, encode_event
+from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease.records import CHILDREN_PAGE, Keys, Missing, Records
+from leasehold.kernel.lease.view import View
+from leasehold.kernel.ledger.authority import Authority, ClockReading, now_of, observe
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
+from leasehold.kernel.ledger.state import State, replay
+from leasehold.kernel.ledger.tick import Now
 from leasehold.stores.memory.queues import read_queues
 
 SECOND = 1_000_000_000

@@ -15,9 +15,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from leasehold.kernel.answers import Answer, Granted, Waiting
-from leasehold.kernel.authority import ClockReading, now_of, observe
-from leasehold.kernel.commands import (
+from leasehold.kernel.lease.answers import Answer, Granted, Waiting
+from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
     Command,
@@ -27,16 +26,17 @@ from leasehold.kernel.commands import (
     Transfer,
     Wanted,
 )
-from leasehold.kernel.decide import decide
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.events import REGISTRAR, Event, LeaseIssued, decode_event, encode_event
-from leasehold.kernel.invariants import invariants
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.records import Missing
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.replay import State
-from leasehold.kernel.tick import Tick
-from leasehold.kernel.view import View
+from leasehold.kernel.lease.decide import decide
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.events import REGISTRAR, Event, LeaseIssued, decode_event, encode_event
+from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.records import Missing
+from leasehold.kernel.lease.view import View
+from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.tick import Tick
 from tests.kernel.crowd_oracle import alive, blockers, check_crowd, check_order, order, upgrades
 from tests.kernel.registrar import SECOND, found
 

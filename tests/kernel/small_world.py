@@ -6,18 +6,18 @@ limit), with leases that last two units of time, on a machine that can reboot an
 
 from typing import NamedTuple
 
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.authority import ClockReading, now_of, observe
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.decide import decide
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.events import Event, LeaseIssued, decode_event, encode_event
-from leasehold.kernel.invariants import invariants
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.records import Missing
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.replay import State
-from leasehold.kernel.view import View
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.decide import decide
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.events import Event, LeaseIssued, decode_event, encode_event
+from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.lease.records import Missing
+from leasehold.kernel.lease.view import View
+from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.state import State
 from tests.kernel.model import Model
 from tests.kernel.oracle import UNIT, check_answer
 from tests.kernel.registrar import found

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer import EventRecord, Lease, LeaseReducer, ReducerContext, helpers
 
 SECOND = 1_000_000_000

@@ -5,7 +5,7 @@ from contextlib import suppress
 from hypothesis import given
 from hypothesis import strategies as some
 
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer import EventRecord, LeaseError, LeaseReducer, ReducerContext, helpers
 from tests.reducer.test_state import check_index
 

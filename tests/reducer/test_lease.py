@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer import (
     InvalidExpiration,
     InvalidInput,

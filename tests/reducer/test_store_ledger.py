@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from leasehold.client.sync_client import Client
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.commands import Acquire, Derive, Release, Revoke, Spend
-from leasehold.kernel.events import (
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.commands import Acquire, Derive, Release, Revoke, Spend
+from leasehold.kernel.lease.events import (
     Event,
     LeaseExpired,
     LeaseIssued,
@@ -24,11 +23,12 @@ from leasehold.kernel.events import (
     LeaseRevoked,
     encode_event,
 )
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.lease import ReleaseReason as KernelReason
-from leasehold.kernel.replay import replay
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.lease.model import ReleaseReason as KernelReason
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.state import replay
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer import (
     InvalidExpiration,
     InvalidInput,

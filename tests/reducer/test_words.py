@@ -1,6 +1,6 @@
 import pytest
 
-from leasehold.kernel import lease as kernel
+from leasehold.kernel.lease import model as kernel
 from leasehold.reducer import (
     InvalidLeaseState,
     InvalidReleaseReason,

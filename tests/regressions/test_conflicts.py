@@ -14,7 +14,7 @@ from leasehold.engine.pruning import prune
 from leasehold.engine.recording import open_epoch
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import StoreRejected
-from leasehold.kernel.replay import State
+from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.memory.writing import MemoryTransaction
 from leasehold.testing.clock import FakeClock

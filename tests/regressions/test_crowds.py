@@ -6,13 +6,13 @@ registrar of the kernel's tests checks every invariant after every step.
 
 import pytest
 
-from leasehold.kernel.answers import Granted, Waiting
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Release, Wanted
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.records import Keys
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.lease.answers import Granted, Waiting
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Release, Wanted
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.lease.records import Keys
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from tests.kernel.registrar import SECOND, Registrar, expect
 
 

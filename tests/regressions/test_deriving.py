@@ -9,9 +9,9 @@ from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import Store
 from leasehold.engine.registrar import Registrar as Engine
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.commands import Derive, Spend, Wanted
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.commands import Derive, Spend, Wanted
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from tests.engine.doubles import claim, expect, granted

@@ -12,10 +12,10 @@ from leasehold.engine.kept import Kept
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError
-from leasehold.kernel.answers import Granted, Renewal
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Acquire, Command, Derive
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.answers import Granted, Renewal
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Acquire, Command, Derive
+from leasehold.kernel.lease.model import Mode
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 

@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from leasehold.engine.batch import Rules, run_batch
-from leasehold.kernel.answers import Granted, Waiting
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Acquire, Wanted
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.lease.answers import Granted, Waiting
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Acquire, Wanted
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.stores.memory import MemoryStore
 from tests.kernel.registrar import SECOND, TTL, Registrar, expect
 

@@ -6,12 +6,12 @@ of the kernel's tests checks every invariant after every step.
 
 import pytest
 
-from leasehold.kernel.answers import Ended, Granted
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Wanted
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.lease import Lease, Mode
-from leasehold.kernel.refusals import Refusal, RefusalCode
+from leasehold.kernel.lease.answers import Ended, Granted
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Wanted
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from tests.kernel.registrar import SECOND, Registrar, expect
 
 LONG = 100 * SECOND

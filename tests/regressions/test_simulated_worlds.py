@@ -6,7 +6,7 @@ docs/track-record.md. A change to the simulator makes other worlds of the same s
 
 import pytest
 
-from leasehold.testing.simulator import simulate
+from simulator import simulate
 
 
 @pytest.mark.parametrize("seed", [2565, 3826, 85687259631])

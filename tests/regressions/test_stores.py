@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from leasehold.engine.batch import Outcome, Rules, run_batch
 from leasehold.engine.port import Batch, EntryQuery, Store
 from leasehold.errors import ClientClosed, StoreRejected
-from leasehold.kernel.answers import Granted, Renewed
-from leasehold.kernel.commands import Acquire, Renew
+from leasehold.kernel.lease.answers import Granted, Renewed
+from leasehold.kernel.lease.commands import Acquire, Renew
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock

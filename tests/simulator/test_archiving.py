@@ -16,12 +16,14 @@ from leasehold.enforcing.fence import Fence
 from leasehold.engine import pruning, walking
 from leasehold.engine.beginning import find_beginning
 from leasehold.engine.registrar import LeaseStatus, status_of
-from leasehold.kernel import checkpoint, forgetting, replay
-from leasehold.kernel.events import StoreCheckpointed
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.replay import State
+from leasehold.kernel.lease import forgotten as forgetting
+from leasehold.kernel.lease.events import StoreCheckpointed
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.ledger import checkpoint
+from leasehold.kernel.ledger import state as replay
+from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory.tables import MemoryTables
-from leasehold.testing.simulator import SimulationFailed, simulate
+from simulator import SimulationFailed, simulate
 
 PRUNING = range(0, 200, 4), range(3, 200, 4)
 """Seeds of worlds whose history is pruned; in the second half of them leases have children, too."""

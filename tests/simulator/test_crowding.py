@@ -12,26 +12,21 @@ from msgspec.structs import replace
 
 from leasehold.engine import registrar
 from leasehold.engine.port import Snapshot
-from leasehold.kernel import (
-    asking,
-    changing,
-    claiming,
-    deadlock,
-    decision,
-    delaying,
-    draft,
-    placing,
-    queueing,
-    ticket,
-)
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.draft import Draft
-from leasehold.kernel.events import LeaseLeft, LeaseReleased
-from leasehold.kernel.lease import Lease, Mode
-from leasehold.kernel.ticket import Ticket
-from leasehold.kernel.view import View
-from leasehold.testing.simulator import SimulationFailed, simulate
+from leasehold.kernel.lease import deadlock, decision, plan, ticket
+from leasehold.kernel.lease import lock_delay as delaying
+from leasehold.kernel.lease import place as placing
+from leasehold.kernel.lease import queue as queueing
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.events import LeaseLeft, LeaseReleased
+from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.lease.plan import Plan
+from leasehold.kernel.lease.rules import change_mode, transfer
+from leasehold.kernel.lease.rules import contend as claiming
+from leasehold.kernel.lease.rules import repeat as asking
+from leasehold.kernel.lease.ticket import Ticket
+from leasehold.kernel.lease.view import View
+from simulator import SimulationFailed, simulate
 
 SEEDS = 120
 
@@ -41,26 +36,26 @@ def no_other_guard(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: object) -> Iterator[str]:
         yield from ()
 
-    for name in ("queues_are_sound", "_trees_are_sound", "_claims_are_whole", "_at_most_one"):
-        monkeypatch.setattr(f"leasehold.kernel.invariants.{name}", nothing)
+    for name in ("_queues_are_sound", "_trees_are_sound", "_claims_are_whole", "_at_most_one"):
+        monkeypatch.setattr(f"leasehold.kernel.lease.invariants.{name}", nothing)
 
 
 def test_a_head_of_the_queue_that_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     # When something has become free, the first in line is in nobody's way, and looked at only if it is alone.
-    waiters = Draft.waiters
+    waiters = Plan.waiters
 
-    def without_head(self: Draft, *arguments: Any) -> Iterator[Lease]:
+    def without_head(self: Plan, *arguments: Any) -> Iterator[Lease]:
         line = list(waiters(self, *arguments))
         yield from line[1:] or line
 
-    def promote(self: Draft) -> None:
+    def promote(self: Plan) -> None:
         with pytest.MonkeyPatch.context() as here:
             here.setattr(queueing, "waiters_in_the_way", lambda *_: iter(()))
-            here.setattr(Draft, "waiters", without_head)
+            here.setattr(Plan, "waiters", without_head)
             serve(self)
 
     serve = queueing.promote
-    for module in (claiming, changing, queueing):
+    for module in (claiming, change_mode, queueing):
         monkeypatch.setattr(module, "promote", promote)
     assert "who is ahead" in found()
 
@@ -83,7 +78,7 @@ def test_a_grant_whose_claim_window_never_passes(monkeypatch: pytest.MonkeyPatch
     def patient(lease: Lease, *rest: Any) -> Any:
         return ([], lease) if lease.is_unconfirmed else age(lease, *rest)
 
-    monkeypatch.setattr(draft, "age", patient)
+    monkeypatch.setattr(plan, "age", patient)
     assert found_one_of("is over", "could not be had")
 
 
@@ -96,7 +91,7 @@ def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -
     # Whoever leaves is taken out of the queue, and granted what it waited for all the same.
     promote = queueing.promote
 
-    def absent_minded(self: Draft) -> None:
+    def absent_minded(self: Plan) -> None:
         cancelled = [event for event in self.events if isinstance(event, LeaseLeft) and event.request]
         for event in cancelled:
             waiter = self.view.lease(event.lease_id)
@@ -110,7 +105,7 @@ def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_claim_that_is_granted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Draft, "group_of", lambda self, lease: [lease])
+    monkeypatch.setattr(Plan, "group_of", lambda self, lease: [lease])
     assert "without the rest of its claim" in found()
 
 
@@ -122,22 +117,22 @@ def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.Monkey
         return [lease for lease in found if lease.resource == path], cut
 
     monkeypatch.setattr(View, "tree_of", flat)
-    monkeypatch.setattr(draft, "related", lambda one, other: one == other)
+    monkeypatch.setattr(plan, "related", lambda one, other: one == other)
     assert found_one_of("overtook", "stood in its way")
-    monkeypatch.setattr("leasehold.testing.simulator.truth._stands_in_the_way", lambda *_: False)
+    monkeypatch.setattr("simulator.truth._stands_in_the_way", lambda *_: False)
     be_silent_about_crowds(monkeypatch)
     assert "at once" in found()
 
 
 def test_a_deadlock_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (claiming, changing, deadlock):
+    for module in (claiming, change_mode, deadlock):
         monkeypatch.setattr(module, "find_cycle", lambda *_: [])
     assert "wait for each other, for ever" in found()
 
 
 def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     # Whoever is blocked by somebody who waits for anything at all is refused.
-    def suspicious(self: Draft, tenant: str, holder: str) -> list[deadlock.Step]:
+    def suspicious(self: Plan, tenant: str, holder: str) -> list[deadlock.Step]:
         for step in deadlock._waits_of(self, tenant, holder):
             if next(deadlock._waits_of(self, tenant, step.blocker), None) is not None:
                 return [step]
@@ -148,7 +143,7 @@ def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lock_delay_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "delay_after", lambda *facts: None)
+    monkeypatch.setattr(plan, "delay_after", lambda *facts: None)
     assert "kept others away" in found()
 
 
@@ -158,41 +153,41 @@ def test_a_lock_delay_that_lets_everybody_back(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_transfer_that_leaves_the_old_lease_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    add = Draft.add
+    add = Plan.add
 
-    def forgetful(self: Draft, event: Any) -> None:
+    def forgetful(self: Plan, event: Any) -> None:
         if not (isinstance(event, LeaseReleased) and event.request and event.reason == "transferred"):
             add(self, event)
 
-    monkeypatch.setattr(changing, "_cannot_receive", lambda *_: None)
-    monkeypatch.setattr(Draft, "add", forgetful)
+    monkeypatch.setattr(transfer, "_cannot_receive", lambda *_: None)
+    monkeypatch.setattr(Plan, "add", forgetful)
     assert "was not handed over" in found()
 
 
 def test_a_transfer_that_keeps_the_old_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    hand_over = changing._hand_over
+    hand_over = transfer._hand_over
 
-    def stingy(command: Any, self: Draft, lease: Lease) -> Any:
-        monkeypatch.setattr(Draft, "next_token", lambda _: lease.token)
+    def stingy(command: Any, self: Plan, lease: Lease) -> Any:
+        monkeypatch.setattr(Plan, "next_token", lambda _: lease.token)
         try:
             return hand_over(command, self, lease)
         finally:
-            monkeypatch.setattr(Draft, "next_token", next_token)
+            monkeypatch.setattr(Plan, "next_token", next_token)
 
-    next_token = Draft.next_token
-    monkeypatch.setattr(changing, "_hand_over", stingy)
+    next_token = Plan.next_token
+    monkeypatch.setattr(transfer, "_hand_over", stingy)
     assert "is not above all others" in found()
 
 
 def test_an_upgrade_beside_other_sharers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (changing, queueing):
+    for module in (change_mode, queueing):
         monkeypatch.setattr(module, "others_beside", lambda *_: [])
-    monkeypatch.setattr("leasehold.testing.simulator.closings.Closings._enter", lambda *_: None)
+    monkeypatch.setattr("simulator.closings.Closings._enter", lambda *_: None)
     assert "was not alone" in found()
 
 
 def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lenient(self: Draft, holder: str, wanted: Lease) -> list[Lease]:
+    def lenient(self: Plan, holder: str, wanted: Lease) -> list[Lease]:
         return [
             lease
             for lease in self.standing(wanted.tenant, wanted.resource)
@@ -207,12 +202,14 @@ def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyP
 
 
 def test_a_waiter_that_is_not_granted_what_has_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.kernel.decide.grant_what_is_free", lambda decision, view, now: decision)
+    monkeypatch.setattr(
+        "leasehold.kernel.lease.decide.grant_what_is_free", lambda decision, view, now: decision
+    )
     assert "nothing is in its way" in found()
 
 
 def test_a_winner_that_is_not_woken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Draft, "wake", lambda *_: None)
+    monkeypatch.setattr(Plan, "wake", lambda *_: None)
     assert "was not woken" in found()
 
 
@@ -233,7 +230,7 @@ def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
             return Decision(events=[], leases=[], answer=decided.answer)
         return decided
 
-    monkeypatch.setattr("leasehold.kernel.granting.ask_again", hasty)
+    monkeypatch.setattr("leasehold.kernel.lease.rules.acquire.ask_again", hasty)
     assert found_one_of("nobody has confirmed it", "was promised")
 
 
@@ -242,7 +239,7 @@ def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.Mon
         seen = registrar.won(snapshot, lease_ids)
         return None if seen is None else replace(seen, expires_in_ns=2 * seen.lease.ttl_ns)
 
-    monkeypatch.setattr("leasehold.testing.simulator.engine.won", boastful)
+    monkeypatch.setattr("simulator.engine.won", boastful)
     assert "was promised too much" in found()
 
 
@@ -253,7 +250,7 @@ def test_a_look_that_takes_what_is_still_waited_for(monkeypatch: pytest.MonkeyPa
 
 def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave it to what holders believe."""
-    crowd_judge = "leasehold.testing.simulator.crowd_judge.CrowdJudge"
+    crowd_judge = "simulator.crowd_judge.CrowdJudge"
     for name in ("problem_before", "problem_after"):
         monkeypatch.setattr(f"{crowd_judge}.{name}", lambda *_: None)
 

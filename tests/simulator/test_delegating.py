@@ -9,12 +9,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel import deriving, lines, renewing, settling, spending
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import LeaseReclaimed
-from leasehold.kernel.replay import State
-from leasehold.testing.simulator import SimulationFailed, simulate
+from leasehold.kernel.lease import descendants as settling
+from leasehold.kernel.lease import invariants
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.events import LeaseReclaimed
+from leasehold.kernel.lease.rules import derive as deriving
+from leasehold.kernel.lease.rules import renew as renewing
+from leasehold.kernel.lease.rules import spend as spending
+from leasehold.kernel.ledger.state import State
+from simulator import SimulationFailed, simulate
 
 SEEDS = 60
 
@@ -27,8 +31,7 @@ def no_other_guard(monkeypatch: pytest.MonkeyPatch) -> None:
         del state
         yield from ()
 
-    monkeypatch.setattr(lines, "lines_hold", nothing)
-    monkeypatch.setattr("leasehold.kernel.invariants.lines_hold", nothing)
+    monkeypatch.setattr(invariants, "_lines_hold", nothing)
 
 
 def test_a_repeated_spending_that_counts_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,14 +61,14 @@ def test_a_child_that_survives_its_parents_end(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_dead_parent_that_nobody_looks_up_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settling._Settling, "_children", lambda self, lease: ([], True))
-    monkeypatch.setattr("leasehold.kernel.lineage._fallen_ancestor", lambda lease, view, now: None)
-    monkeypatch.setattr("leasehold.testing.simulator.accounts.Accounts.problems", lambda *_: iter(()))
+    monkeypatch.setattr("leasehold.kernel.lease.lineage._fallen_ancestor", lambda lease, view, now: None)
+    monkeypatch.setattr("simulator.accounts.Accounts.problems", lambda *_: iter(()))
     assert " over" in found()  # It was used although it was over, or is over and in somebody's way.
 
 
 def test_a_child_that_outlives_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(renewing, "_own_ttl_ns", lambda found, now: found.lease.ttl_ns)
-    monkeypatch.setattr("leasehold.kernel.decision.ceiling", lambda *_: 1 << 62)
+    monkeypatch.setattr("leasehold.kernel.lease.decision.ceiling", lambda *_: 1 << 62)
     assert "outlives" in found()
 
 
@@ -98,7 +101,7 @@ def test_what_a_child_spent_that_its_parent_gets_back(monkeypatch: pytest.Monkey
 
 
 def test_a_scope_that_is_more_than_the_parents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leasehold.kernel.scope.Scope.exceeds", lambda self, other: None)
+    monkeypatch.setattr("leasehold.kernel.lease.scope.Scope.exceeds", lambda self, other: None)
     assert "was allowed more" in found()
 
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from leasehold.testing import simulate
-from leasehold.testing.simulator import OUTCOMES
+from simulator import OUTCOMES
+from simulator import __main__ as simulate
 
 
 def test_many_seeds_end_with_what_happened_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +46,7 @@ def test_a_failing_seed_is_named_with_the_command_that_tells_its_story(
     assert simulate.main(["--seeds", "3"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("seed 0 FAILED: ")
-    assert lines[2] == "  python -m leasehold.testing.simulate --seed 0 --trace"
+    assert lines[2] == "  python -m simulator --seed 0 --trace"
 
 
 def test_one_seed_can_be_run_again(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +81,7 @@ def test_wrong_arguments_are_explained(wrong: list[str], capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_it_without_a_traceback(jobs: str) -> None:
-    command = [sys.executable, "-m", "leasehold.testing.simulate", "--seeds", "100000", "--jobs", jobs]
+    command = [sys.executable, "-m", "simulator", "--seeds", "100000", "--jobs", jobs]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
@@ -101,4 +101,4 @@ def test_an_interrupt_ends_it_without_a_traceback(jobs: str) -> None:
 
 def break_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every retry a second request."""
-    monkeypatch.setattr("leasehold.kernel.granting.remembered", lambda request, view, now: None)
+    monkeypatch.setattr("leasehold.kernel.lease.rules.acquire.remembered", lambda request, view, now: None)

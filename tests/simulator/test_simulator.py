@@ -10,9 +10,9 @@ import pytest
 
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import SigningKey
-from leasehold.kernel.authority import Authority
-from leasehold.kernel.keys import Key
-from leasehold.testing.simulator import SimulationFailed, Tally, simulate
+from leasehold.kernel.ledger.authority import Authority
+from leasehold.kernel.ledger.keys import Key
+from simulator import SimulationFailed, Tally, simulate
 
 CHUNK = 250
 
@@ -45,7 +45,7 @@ def test_other_seeds_are_other_worlds() -> None:
 
 def test_a_broken_promise_names_its_seed_and_what_happened_last(monkeypatch: pytest.MonkeyPatch) -> None:
     # Whoever asks again gets a second grant: the oldest mistake of all.
-    monkeypatch.setattr("leasehold.kernel.granting.remembered", lambda request, view, now: None)
+    monkeypatch.setattr("leasehold.kernel.lease.rules.acquire.remembered", lambda request, view, now: None)
     with pytest.raises(SimulationFailed, match=r"^seed 0: .*granted") as failed:
         simulate(0)
     assert failed.value.seed == 0
@@ -57,7 +57,7 @@ def test_a_violation_is_reported_even_where_the_engine_survives_it(monkeypatch: 
     def refuse(*_: object) -> str:
         return "nothing is ever right"
 
-    monkeypatch.setattr("leasehold.testing.simulator.truth.Truth.apply", refuse)
+    monkeypatch.setattr("simulator.truth.Truth.apply", refuse)
     with pytest.raises(SimulationFailed, match="nothing is ever right"):
         simulate(1)
 
@@ -85,7 +85,7 @@ def test_an_engine_that_goes_on_sealing_with_a_retired_key_is_noticed(
 def test_another_claim_that_passes_for_a_retry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     # Whatever bears the id of a lease is taken for the claim that the lease was made for.
     monkeypatch.setattr(
-        "leasehold.kernel.granting.was_asked_before",
+        "leasehold.kernel.lease.rules.acquire.was_asked_before",
         lambda command, view: all(view.lease(lease_id) for lease_id in command.lease_ids),
     )
     with pytest.raises(SimulationFailed, match="passed for the claim of"):

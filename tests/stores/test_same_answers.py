@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store
-from leasehold.kernel.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.events import EpochRaised, StoreOpened
-from leasehold.kernel.lease import Lease, Mode, ReleaseReason
-from leasehold.kernel.limits import Quotas
+from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.events import EpochRaised, StoreOpened
+from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason
+from leasehold.kernel.ledger.limits import Quotas
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock

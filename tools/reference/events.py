@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from leasehold.kernel.events import LeaseEvent, OwnEvent
+from leasehold.kernel.lease.events import LeaseEvent, OwnEvent
 from tools.reference.source import Field, class_node, docstring, fields, public_classes
 from tools.reference.writing import field_table, page
 

@@ -1,6 +1,6 @@
 """The pages about what is kept, and how much of it: the SQL schema, and the limits."""
 
-from leasehold.kernel import limits
+from leasehold.kernel.ledger import limits
 from leasehold.stores.sqlite.migrations import all_migrations
 from tools.reference.writing import code, page, table
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import msgspec
 
 from leasehold.certificates.signing import Signed, malformed, parse_json
-from leasehold.kernel.lease import Lease, Mode, Token
-from leasehold.kernel.scope import Scope
+from leasehold.kernel.lease.model import Lease, Mode, Token
+from leasehold.kernel.lease.scope import Scope
 
 _MICROSECOND_NS = 1_000
 

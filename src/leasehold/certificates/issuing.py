@@ -15,11 +15,11 @@ from leasehold.engine.registrar import LeaseStatus, Registrar, status_of
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import is_signed, key_id_of
 from leasehold.errors import LeaseLost, error_of
-from leasehold.kernel.decision import not_found
-from leasehold.kernel.keys import Key, voucher_message
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.decision import not_found
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.keys import Key, voucher_message
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _issuers: WeakKeyDictionary[Registrar, tuple[int, str]] = WeakKeyDictionary()
 """The names of registrars, and the epoch in which each was asked: another ledger in its place raises it."""

@@ -23,7 +23,7 @@ from leasehold.certificates.errors import (
 )
 from leasehold.certificates.keys import Keys, TrustedKeys
 from leasehold.certificates.signing import open_signed, read_signed
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 DEFAULT_LEEWAY = 1.0
 

@@ -15,8 +15,8 @@ from leasehold.cli.parser import Commands, UsageError, positive_number
 
 if TYPE_CHECKING:
     from leasehold.engine.registrar import LeaseStatus
-    from leasehold.kernel.budget import Budget
-    from leasehold.kernel.scope import Scope
+    from leasehold.kernel.lease.budget import Budget
+    from leasehold.kernel.lease.scope import Scope
 
 _PARTS = {"work": "work_ids", "tool": "tools", "namespace": "namespaces"}
 _UNLIMITED = "unlimited"
@@ -51,7 +51,7 @@ def add_grant_options(parser: argparse.ArgumentParser) -> None:
 
 def scope_of(arguments: Namespace) -> "Scope | None":
     """Return the scope given as KIND=NAME; None if none was."""
-    from leasehold.kernel.scope import Scope
+    from leasehold.kernel.lease.scope import Scope
 
     if not arguments.scope:
         return None
@@ -68,7 +68,7 @@ def scope_of(arguments: Namespace) -> "Scope | None":
 
 def budget_of(arguments: Namespace) -> "Budget | None":
     """Return the budget given as PART=N; None if none was."""
-    from leasehold.kernel.budget import Budget
+    from leasehold.kernel.lease.budget import Budget
 
     limits = {}
     for one in arguments.budget:

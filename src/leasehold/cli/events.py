@@ -13,7 +13,7 @@ from leasehold.errors import InvalidInput
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from leasehold.kernel.chain import Entry
+    from leasehold.kernel.ledger.chain import Entry
 
 _PAGE = 1_000
 _HELD_MAXIMUM = 10_000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from leasehold.engine.audit import Audit
     from leasehold.engine.port import Head, Readable
-    from leasehold.kernel.keys import Key
+    from leasehold.kernel.ledger.keys import Key
 
 
 def add_commands(commands: Commands) -> None:

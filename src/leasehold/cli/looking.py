@@ -15,8 +15,8 @@ from leasehold.cli.queues import print_waiters, waiter_shape
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
     from leasehold.engine.registrar import LeaseStatus
-    from leasehold.kernel.chain import Entry
-    from leasehold.kernel.delegation import Delegation
+    from leasehold.kernel.lease.delegation import Delegation
+    from leasehold.kernel.ledger.chain import Entry
 
 _STATES = ("pending", "active", "released", "expired", "revoked", "failed")
 _STATE_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "failed": "red"}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TextIO
 
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leasehold.cli.output import local_time
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 class ProcessFacts(NamedTuple):

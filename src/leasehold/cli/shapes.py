@@ -10,10 +10,10 @@ from msgspec.structs import asdict
 
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import LeaseholdError
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 def lease_shape(status: LeaseStatus) -> dict[str, Any]:

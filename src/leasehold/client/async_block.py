@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from leasehold.client.async_loss import AsyncBody
 from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
     from leasehold.client.async_client import AsyncClient

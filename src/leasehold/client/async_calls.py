@@ -14,8 +14,8 @@ from leasehold.client.lookout import Lookout
 from leasehold.engine.batch import Outcome
 from leasehold.engine.call import Call
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.commands import Command
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.commands import Command
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

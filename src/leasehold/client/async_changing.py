@@ -6,10 +6,10 @@ from leasehold.client.inputs import Duration, duration_ns, lease_id_of, text
 from leasehold.client.waits import Claim, patience_ns
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseholdError
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.commands import ChangeMode, Transfer
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.commands import ChangeMode, Transfer
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 class AsyncChanging(AsyncClaiming):

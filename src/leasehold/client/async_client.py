@@ -32,15 +32,15 @@ from leasehold.client.waits import Claim, ended_since, patience_ns
 from leasehold.engine.pruning import Pruning
 from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, error_of
-from leasehold.kernel.answers import Ended, Granted, Released, Swept
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Acquire, Derive, Release, Revoke, Sweep
-from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason
-from leasehold.kernel.limits import BATCH_LEASES
-from leasehold.kernel.refusals import RefusalCode
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.ticket import PRIORITY_USUAL
+from leasehold.kernel.lease.answers import Ended, Granted, Released, Swept
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Acquire, Derive, Release, Revoke, Sweep
+from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.lease.ticket import PRIORITY_USUAL
+from leasehold.kernel.ledger.limits import BATCH_LEASES
+from leasehold.kernel.ledger.refusals import RefusalCode
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 DEFAULT_KEEP = 30 * 86_400.0
 

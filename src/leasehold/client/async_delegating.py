@@ -5,10 +5,10 @@ from leasehold.client.async_renewing import AsyncRenewing
 from leasehold.client.inputs import amounts, lease_id_of, text
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseNotFound, NothingGranted
-from leasehold.kernel.access import check_access
-from leasehold.kernel.answers import Spent
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Spend
+from leasehold.kernel.lease.access import check_access
+from leasehold.kernel.lease.answers import Spent
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Spend
 
 
 class AsyncDelegating(AsyncRenewing):

@@ -14,11 +14,11 @@ from leasehold.client.held import AnyHeldLease
 from leasehold.client.inputs import Duration
 from leasehold.engine.kept import Kept
 from leasehold.errors import LeaseLost, WrongProcess, error_of
-from leasehold.kernel.access import check_access
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.lease import Lease, Mode, ReleaseReason, Token
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.access import check_access
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason, Token
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 if TYPE_CHECKING:
     from leasehold.client.async_client import AsyncClient

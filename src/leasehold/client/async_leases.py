@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from leasehold.client.async_block import AsyncBlock
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.async_loss import AsyncBody
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
     from leasehold.client.async_client import AsyncClient

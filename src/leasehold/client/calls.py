@@ -11,8 +11,8 @@ from typing import ParamSpec, TypeVar
 
 from leasehold.engine.batch import Outcome
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.answers import Granted
-from leasehold.kernel.commands import Command
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.commands import Command
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

@@ -10,8 +10,8 @@ import threading
 from leasehold.client.inputs import Duration, duration_ns, name, text, whole_number
 from leasehold.client.sync_client import Client
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.stores.locate import open_store
 
 

@@ -1,6 +1,6 @@
 """What both kinds of held lease have in common, so that inputs can tell them from anything else."""
 
-from leasehold.kernel.lease import Lease
+from leasehold.kernel.lease.model import Lease
 
 
 class AnyHeldLease:

@@ -11,13 +11,13 @@ from leasehold.engine.clock import Ids, is_id
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.commands import Wanted
-from leasehold.kernel.events import LeaseEvent
-from leasehold.kernel.lease import LeaseState, Mode, ReleaseReason, UnknownWord
-from leasehold.kernel.limits import check_text
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.commands import Wanted
+from leasehold.kernel.lease.events import LeaseEvent
+from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason, UnknownWord
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.limits import check_text
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _WordType = TypeVar("_WordType", Mode, LeaseState, ReleaseReason)
 _Callback = Callable[[LeaseholdError], None]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from leasehold.client.loss import Body
 from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client

@@ -38,12 +38,12 @@ from leasehold.engine.batch import Outcome
 from leasehold.engine.bells import Ring
 from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, LeaseholdError, WrongProcess
-from leasehold.kernel.answers import Granted, Released, Waiting
-from leasehold.kernel.commands import Acquire, ChangeMode, Command, Release
-from leasehold.kernel.lease import Mode, ReleaseReason
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS, PRIORITY_USUAL
+from leasehold.kernel.lease.answers import Granted, Released, Waiting
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command, Release
+from leasehold.kernel.lease.model import Mode, ReleaseReason
+from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS, PRIORITY_USUAL
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 class Claiming(Renewing):

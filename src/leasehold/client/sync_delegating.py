@@ -6,10 +6,10 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_renewing import Renewing
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseNotFound, NothingGranted
-from leasehold.kernel.access import check_access
-from leasehold.kernel.answers import Spent
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.commands import Spend
+from leasehold.kernel.lease.access import check_access
+from leasehold.kernel.lease.answers import Spent
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Spend
 
 
 class Delegating(Renewing):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from leasehold.client.loss import Body
 from leasehold.client.sync_block import Block
 from leasehold.client.sync_lease import HeldLease
-from leasehold.kernel.lease import ReleaseReason
+from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client

@@ -12,8 +12,8 @@ from leasehold.engine.audit import Audit
 from leasehold.engine.port import Head, LeaseQuery
 from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
 from leasehold.engine.waiters import Waiter, waiters
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.chain import Entry
 
 if TYPE_CHECKING:
     from leasehold.certificates.keys import TrustedKeys

@@ -12,11 +12,11 @@ from leasehold.client.sync_holding import Holding
 from leasehold.client.sync_lease import HeldLease
 from leasehold.engine.registrar import LeaseStatus, answer_of
 from leasehold.errors import LeaseholdError, error_of
-from leasehold.kernel.answers import Renewal, Renewed
-from leasehold.kernel.commands import Renew
-from leasehold.kernel.limits import BATCH_LEASES
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.answers import Renewal, Renewed
+from leasehold.kernel.lease.commands import Renew
+from leasehold.kernel.ledger.limits import BATCH_LEASES
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 class Renewing(Holding):

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from leasehold.client.inputs import Duration, duration_ns
 from leasehold.engine.batch import Outcome
 from leasehold.errors import LeaseTerminal, WaitTimeout
-from leasehold.kernel.answers import Granted, Place, Waiting
-from leasehold.kernel.commands import Acquire, ChangeMode
-from leasehold.kernel.lease import LeaseState
-from leasehold.kernel.refusals import Refusal, RefusalCode
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
-from leasehold.kernel.ticket import kept_ns
+from leasehold.kernel.lease.answers import Granted, Place, Waiting
+from leasehold.kernel.lease.commands import Acquire, ChangeMode
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.lease.ticket import kept_ns
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _Asked = TypeVar("_Asked", Acquire, ChangeMode)
 

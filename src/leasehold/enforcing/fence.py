@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import apsw
 
 from leasehold.certificates.verifying import check_token
-from leasehold.kernel.lease import Mode
+from leasehold.kernel.lease.model import Mode
 
 _BUSY_MILLISECONDS = 30_000
 

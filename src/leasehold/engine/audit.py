@@ -15,10 +15,10 @@ from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import key_id_of
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import LedgerBroken
-from leasehold.kernel.chain import BrokenChain
-from leasehold.kernel.invariants import invariants
-from leasehold.kernel.keys import Key
-from leasehold.kernel.replay import State
+from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.ledger.chain import BrokenChain
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.state import State
 
 _PROBLEMS_SHOWN = 20
 

@@ -16,18 +16,18 @@ from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
-from leasehold.kernel.answers import Answer
-from leasehold.kernel.authority import now_of, observe
-from leasehold.kernel.commands import Command, Sweep
-from leasehold.kernel.decide import decide_wellformed
-from leasehold.kernel.decision import Decision
-from leasehold.kernel.events import Event
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.records import Keys, Missing
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.tick import Now
-from leasehold.kernel.view import View
-from leasehold.kernel.wellformed import check_command
+from leasehold.kernel.lease.answers import Answer
+from leasehold.kernel.lease.check import check_command
+from leasehold.kernel.lease.commands import Command, Sweep
+from leasehold.kernel.lease.decide import decide_wellformed
+from leasehold.kernel.lease.decision import Decision
+from leasehold.kernel.lease.events import Event
+from leasehold.kernel.lease.records import Keys, Missing
+from leasehold.kernel.lease.view import View
+from leasehold.kernel.ledger.authority import now_of, observe
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import Now
 
 Outcome = Answer | Refusal | Exception
 

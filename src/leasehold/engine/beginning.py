@@ -10,11 +10,11 @@ import msgspec
 
 from leasehold.engine.port import Checkpoint, Head, Snapshot
 from leasehold.engine.signing import is_signed
-from leasehold.kernel.chain import BrokenChain
-from leasehold.kernel.checkpoint import decode_state, state_digest
-from leasehold.kernel.events import DecodeError, StoreCheckpointed, decode_event
-from leasehold.kernel.keys import voucher_message
-from leasehold.kernel.replay import State
+from leasehold.kernel.lease.events import DecodeError, StoreCheckpointed, decode_event
+from leasehold.kernel.ledger.chain import BrokenChain
+from leasehold.kernel.ledger.checkpoint import decode_state, state_digest
+from leasehold.kernel.ledger.keys import voucher_message
+from leasehold.kernel.ledger.state import State
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):

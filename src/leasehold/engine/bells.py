@@ -20,7 +20,7 @@ from contextlib import suppress
 from enum import IntEnum
 from typing import Protocol
 
-from leasehold.kernel.ticket import NEXT_IN_LINE
+from leasehold.kernel.lease.ticket import NEXT_IN_LINE
 
 _ADDRESS = re.compile(r"([0-9a-f]{16})\.([0-9]{1,19})(\??)", re.ASCII)
 _DATAGRAM_BYTES = 4096

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from leasehold.engine.batch import Outcome
-from leasehold.kernel.commands import Command
+from leasehold.kernel.lease.commands import Command
 
 _logger = logging.getLogger(__name__)
 

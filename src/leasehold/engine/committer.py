@@ -25,9 +25,9 @@ from leasehold.engine.batch import Outcome, Recall, Rules, run_taken
 from leasehold.engine.call import Call, tell
 from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy
-from leasehold.kernel.commands import Acquire, Command, Derive
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.wellformed import check_command
+from leasehold.kernel.lease.check import check_command
+from leasehold.kernel.lease.commands import Acquire, Command, Derive
+from leasehold.kernel.ledger.limits import Quotas
 
 _COMMANDS_PER_BATCH = 1_000
 _SWEEP_EVERY_SECONDS = 1.0

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from leasehold.engine.signing import key_id_of
-from leasehold.kernel.replay import State
+from leasehold.kernel.ledger.state import State
 
 
 def differences(tables: State, ledger: State) -> Iterator[str]:

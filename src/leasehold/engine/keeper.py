@@ -24,12 +24,12 @@ from leasehold.engine.kept import Kept, forgotten, is_same_grant, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, error_of
-from leasehold.kernel.answers import Renewal, Renewed
-from leasehold.kernel.commands import Renew
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.limits import BATCH_LEASES
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.answers import Renewal, Renewed
+from leasehold.kernel.lease.commands import Renew
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.ledger.limits import BATCH_LEASES
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _RENEWALS_PER_TTL = 3
 _JITTER = 0.1

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from leasehold.engine.clock import Clock
 from leasehold.errors import LeaseExpired, LeaseholdError, LeaseTerminal
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
 
 
 class Kept:

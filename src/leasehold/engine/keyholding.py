@@ -11,10 +11,10 @@ from leasehold.engine.recording import open_epoch, record
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import SigningKey, key_id_of
 from leasehold.errors import InvalidInput
-from leasehold.kernel.authority import now_of
-from leasehold.kernel.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent
-from leasehold.kernel.keys import Key, voucher_message
-from leasehold.kernel.tick import Now
+from leasehold.kernel.lease.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent
+from leasehold.kernel.ledger.authority import now_of
+from leasehold.kernel.ledger.keys import Key, voucher_message
+from leasehold.kernel.ledger.tick import Now
 
 
 def rotate(store: Store, *, actor: str, reason: str = "") -> Key:

@@ -16,14 +16,14 @@ import msgspec
 
 from leasehold.engine.bells import Bells
 from leasehold.engine.sealing import Sealer
-from leasehold.kernel.authority import Authority, ClockReading, Era
-from leasehold.kernel.chain import GENESIS_HASH, Entry
-from leasehold.kernel.events import Event
-from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease, LeaseState
-from leasehold.kernel.records import Keys, Records
-from leasehold.kernel.replay import State
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.events import Event
+from leasehold.kernel.lease.model import Lease, LeaseState
+from leasehold.kernel.lease.records import Keys, Records
+from leasehold.kernel.ledger.authority import Authority, ClockReading, Era
+from leasehold.kernel.ledger.chain import GENESIS_HASH, Entry
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.tick import Tick
 
 
 class WouldBlock(Exception):

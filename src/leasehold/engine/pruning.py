@@ -22,13 +22,13 @@ from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import InvalidInput, LedgerBroken
-from leasehold.kernel.authority import Authority, now_of
-from leasehold.kernel.chain import BrokenChain
-from leasehold.kernel.checkpoint import encode_state, state_digest
-from leasehold.kernel.commands import REQUEST_MEMORY_NS
-from leasehold.kernel.events import Event, StoreCheckpointed, decode_event
-from leasehold.kernel.forgetting import forgotten
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
+from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.lease.events import Event, StoreCheckpointed, decode_event
+from leasehold.kernel.lease.forgotten import forgotten
+from leasehold.kernel.ledger.authority import Authority, now_of
+from leasehold.kernel.ledger.chain import BrokenChain
+from leasehold.kernel.ledger.checkpoint import encode_state, state_digest
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now
 
 DEFAULT_KEEP_NS = 30 * 24 * 3600 * NANOSECONDS_PER_SECOND
 BATCH_ENTRIES = 20_000

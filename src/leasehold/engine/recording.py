@@ -11,10 +11,10 @@ from leasehold.engine.port import Batch, Head, Pruned, Store, Transaction
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import NoKeyAtHand, Sealer, seal
 from leasehold.engine.signing import SigningKey
-from leasehold.kernel.authority import Era, evolve_authority, now_of, observe
-from leasehold.kernel.chain import Entry, link
-from leasehold.kernel.events import REGISTRAR, Event, KeyEnrolled, OwnEvent, StoreOpened, encode_event
-from leasehold.kernel.keys import Key, evolve_keys
+from leasehold.kernel.lease.events import REGISTRAR, Event, KeyEnrolled, OwnEvent, StoreOpened, encode_event
+from leasehold.kernel.ledger.authority import Era, evolve_authority, now_of, observe
+from leasehold.kernel.ledger.chain import Entry, link
+from leasehold.kernel.ledger.keys import Key, evolve_keys
 
 
 def open_epoch(store: Store, *, to_write: bool = False) -> None:

@@ -21,20 +21,20 @@ from leasehold.engine.recording import open_epoch
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of
-from leasehold.kernel.answers import Answer, Granted
-from leasehold.kernel.authority import ClockReading, now_of, observe
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.commands import Command
-from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease, LeaseState
-from leasehold.kernel.limits import Quotas
-from leasehold.kernel.lineage import standing
-from leasehold.kernel.paths import is_path
-from leasehold.kernel.records import EVERYTHING, Keys, Missing
-from leasehold.kernel.refusals import Refusal
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND, Now
-from leasehold.kernel.ticket import CLAIM_WINDOW_NS
-from leasehold.kernel.view import View
+from leasehold.kernel.lease.answers import Answer, Granted
+from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.lease.lineage import standing
+from leasehold.kernel.lease.model import Lease, LeaseState
+from leasehold.kernel.lease.paths import is_path
+from leasehold.kernel.lease.records import EVERYTHING, Keys, Missing
+from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.lease.view import View
+from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now
 
 _AnswerType = TypeVar("_AnswerType", bound=Answer)
 

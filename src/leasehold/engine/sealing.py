@@ -13,9 +13,9 @@ vouches for, and the ledger does not verify until an admitted key does, or whoev
 from collections.abc import Callable
 
 from leasehold.engine.signing import KEY_ID_BYTES, KeyRing, SigningKey, is_signed, key_id_of
-from leasehold.kernel.authority import Authority
-from leasehold.kernel.chain import seal_message
-from leasehold.kernel.keys import Key
+from leasehold.kernel.ledger.authority import Authority
+from leasehold.kernel.ledger.chain import seal_message
+from leasehold.kernel.ledger.keys import Key
 
 
 class NoKeyAtHand(LookupError):

@@ -3,9 +3,9 @@
 import msgspec
 
 from leasehold.engine.registrar import LeaseStatus, Registrar
-from leasehold.kernel.lease import Lease, Mode
-from leasehold.kernel.paths import related
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.lease.paths import related
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 class Waiter(msgspec.Struct, frozen=True, kw_only=True):

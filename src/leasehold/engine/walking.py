@@ -16,19 +16,19 @@ from leasehold.engine.beginning import find_beginning
 from leasehold.engine.port import Head, LedgerRow, Snapshot
 from leasehold.engine.sealing import is_sealed, sealed_by
 from leasehold.engine.signing import is_signed, key_id_of
-from leasehold.kernel.chain import BrokenChain, link
-from leasehold.kernel.events import (
+from leasehold.kernel.lease.events import (
     OWN_EVENTS,
     DecodeError,
     Event,
+    IllegalTransition,
     KeyEnrolled,
     KeyVouched,
     StoreCheckpointed,
     decode_event,
 )
-from leasehold.kernel.keys import voucher_message
-from leasehold.kernel.replay import State
-from leasehold.kernel.transition import IllegalTransition
+from leasehold.kernel.ledger.chain import BrokenChain, link
+from leasehold.kernel.ledger.keys import voucher_message
+from leasehold.kernel.ledger.state import State
 
 _PAGE = 1_000
 

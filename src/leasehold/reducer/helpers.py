@@ -4,7 +4,7 @@ Ticks are optional, as they are in the contract. A lease that is issued without 
 holder at every tick: nobody can tell.
 """
 
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer.errors import InvalidInput
 from leasehold.reducer.payloads import Conflict, Denied, Expired, Issued, Payload, Released, Renewed, encode
 

@@ -8,8 +8,8 @@ import warnings
 
 import msgspec
 
-from leasehold.kernel import lease as kernel
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease import model as kernel
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer.words import LeaseState, ReleaseReason
 
 HtfTick = Tick

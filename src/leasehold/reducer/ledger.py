@@ -10,18 +10,17 @@ Shared leases may stand together on one work; every other claim on leased work i
 
 from collections.abc import Iterable, Iterator
 
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import LeaseEvent
-from leasehold.kernel.events import LeaseExpired as ExpiredEvent
-from leasehold.kernel.events import LeaseIssued as IssuedEvent
-from leasehold.kernel.events import LeaseModeChanged as ModeChangedEvent
-from leasehold.kernel.events import LeaseQueued as QueuedEvent
-from leasehold.kernel.events import LeaseReleased as ReleasedEvent
-from leasehold.kernel.events import LeaseRenewed as RenewedEvent
-from leasehold.kernel.evolve import evolve
-from leasehold.kernel.lease import Mode
-from leasehold.kernel.limits import RESOURCE_BYTES
-from leasehold.kernel.transition import IllegalTransition
+from leasehold.kernel.lease.events import IllegalTransition, LeaseEvent
+from leasehold.kernel.lease.events import LeaseExpired as ExpiredEvent
+from leasehold.kernel.lease.events import LeaseIssued as IssuedEvent
+from leasehold.kernel.lease.events import LeaseModeChanged as ModeChangedEvent
+from leasehold.kernel.lease.events import LeaseQueued as QueuedEvent
+from leasehold.kernel.lease.events import LeaseReleased as ReleasedEvent
+from leasehold.kernel.lease.events import LeaseRenewed as RenewedEvent
+from leasehold.kernel.lease.evolve import evolve
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.limits import RESOURCE_BYTES
 from leasehold.reducer.errors import (
     InvalidExpiration,
     InvalidInput,

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from leasehold.kernel.events import LeaseEvent, decode_event
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.events import LeaseEvent, decode_event
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer.errors import DecodeError
 
 FAMILY = "lease."

@@ -7,7 +7,7 @@ The reducer looks whether the registrar signed; to verify the signature, and to 
 for whoever keeps the ledger. Not for several threads at once.
 """
 
-from leasehold.kernel.events import LeaseEvent
+from leasehold.kernel.lease.events import LeaseEvent
 from leasehold.reducer import checkpoint as checkpoints
 from leasehold.reducer import ledger, rules
 from leasehold.reducer.errors import DecodeError

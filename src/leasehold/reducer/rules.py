@@ -7,14 +7,14 @@ These events share only wall time, so that is the clock (in an era that no other
 registrar signs stand beside the lease, and they alone say whether a holder may rely on it.
 """
 
-from leasehold.kernel import lease as kernel
-from leasehold.kernel.events import LeaseExpired as ExpiredEvent
-from leasehold.kernel.events import LeaseIssued as IssuedEvent
-from leasehold.kernel.events import LeaseReleased as ReleasedEvent
-from leasehold.kernel.events import LeaseRenewed as RenewedEvent
-from leasehold.kernel.evolve import evolve
-from leasehold.kernel.limits import SIGNATURE_BYTES, check_text
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease import model as kernel
+from leasehold.kernel.lease.events import LeaseExpired as ExpiredEvent
+from leasehold.kernel.lease.events import LeaseIssued as IssuedEvent
+from leasehold.kernel.lease.events import LeaseReleased as ReleasedEvent
+from leasehold.kernel.lease.events import LeaseRenewed as RenewedEvent
+from leasehold.kernel.lease.evolve import evolve
+from leasehold.kernel.ledger.limits import SIGNATURE_BYTES, check_text
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer.errors import (
     InvalidExpiration,
     InvalidInput,

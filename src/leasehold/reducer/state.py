@@ -6,7 +6,7 @@ entry there names a lease that exists and is active.
 
 from collections.abc import Iterable
 
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer.lease import Lease, warn_of_wall_time
 from leasehold.reducer.words import LeaseState
 

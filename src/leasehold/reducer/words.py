@@ -6,7 +6,7 @@ They are the kernel's own words in another spelling, one for one, so that nothin
 from enum import StrEnum
 from typing import Self
 
-from leasehold.kernel import lease as kernel
+from leasehold.kernel.lease import model as kernel
 from leasehold.reducer.errors import InvalidLeaseState, InvalidReleaseReason
 
 

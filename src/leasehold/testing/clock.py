@@ -4,7 +4,7 @@ Give it to a store and to a `Client`, and time passes only when the test says so
 clock does once in a while and a test cannot wait for: sleep, jump, go back, start again after a reboot.
 """
 
-from leasehold.kernel.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _SOME_WALL_NS = 1_700_000_000 * NANOSECONDS_PER_SECOND
 

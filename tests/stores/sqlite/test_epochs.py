@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from leasehold.engine.port import EntryQuery
-from leasehold.kernel.authority import COUNTER_LIMIT, EPOCH_LEAP
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.authority import COUNTER_LIMIT, EPOCH_LEAP
+from leasehold.kernel.ledger.chain import Entry
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk
 from tests.stores.sqlite.support import client_of, open_store, problems_of

@@ -11,8 +11,8 @@ import pytest
 from leasehold import Client, StoreError, StoreFailed, StoreFull
 from leasehold.engine.audit import audit
 from leasehold.engine.registrar import LeaseStatus
-from leasehold.kernel.authority import COUNTER_LIMIT
-from leasehold.kernel.lease import LeaseState
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.authority import COUNTER_LIMIT
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk, Operation

@@ -10,7 +10,7 @@ import apsw
 
 from leasehold.engine import pruning
 from leasehold.engine.pruning import prune
-from leasehold.kernel.checkpoint import encode_state
+from leasehold.kernel.ledger.checkpoint import encode_state
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk
 from tests.stores.sqlite.support import Other, Pipe, client_of, open_store, others, problems_of

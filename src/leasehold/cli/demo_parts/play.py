@@ -15,8 +15,8 @@ from leasehold.cli.output import Output, counted
 from leasehold.client.connect import connect
 from leasehold.client.sync_client import Client
 from leasehold.engine.audit import audit
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import LeaseExpired, LeaseIssued, LeaseReleased
+from leasehold.kernel.lease.events import LeaseExpired, LeaseIssued, LeaseReleased
+from leasehold.kernel.ledger.chain import Entry
 from leasehold.stores.sqlite import SqliteStore
 
 _NAMES = ("ada", "ben", "cy", "dee")

@@ -13,8 +13,8 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.enforcing.enforcer import Enforcer
 from leasehold.engine.audit import audit
 from leasehold.errors import Refused
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.scope import Scope
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.scope import Scope
 from leasehold.stores.sqlite.backup import backup
 from leasehold.stores.sqlite.inspecting import inspected
 

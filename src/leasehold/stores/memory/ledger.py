@@ -1,8 +1,8 @@
 """The ledger of a store in memory: the entries that were not pruned, and what stands for the others."""
 
 from leasehold.engine.port import Checkpoint, EntryQuery
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import Event, LeaseIssued, Remembered
+from leasehold.kernel.lease.events import Event, LeaseIssued, Remembered
+from leasehold.kernel.ledger.chain import Entry
 from leasehold.stores.memory.queues import Unended
 
 

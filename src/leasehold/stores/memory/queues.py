@@ -2,10 +2,10 @@
 
 from collections import defaultdict
 
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import covers, related
-from leasehold.kernel.records import FIRST_IN_LINE, Keys, QueueKey, Records, ResourceKey, TreeKey
-from leasehold.kernel.ticket import LAST_PLACE
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.paths import covers, related
+from leasehold.kernel.lease.records import FIRST_IN_LINE, Keys, QueueKey, Records, ResourceKey, TreeKey
+from leasehold.kernel.lease.ticket import LAST_PLACE
 
 
 class Unended:

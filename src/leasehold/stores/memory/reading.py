@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
-from leasehold.kernel.authority import Authority, ClockReading
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.events import Event
-from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
-from leasehold.kernel.replay import State
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.events import Event
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.records import CHILDREN_PAGE, Keys, Records
+from leasehold.kernel.ledger.authority import Authority, ClockReading
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.stores.memory.ledger import entry_matches
 from leasehold.stores.memory.queues import read_queues
 from leasehold.stores.memory.tables import MemoryTables

@@ -12,7 +12,7 @@ from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, StoreUnusable
-from leasehold.kernel.authority import ClockReading
+from leasehold.kernel.ledger.authority import ClockReading
 from leasehold.stores.memory.reading import MemorySnapshot
 from leasehold.stores.memory.tables import MemoryTables
 from leasehold.stores.memory.writing import MemoryTransaction

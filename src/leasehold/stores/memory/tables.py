@@ -2,10 +2,10 @@
 
 from leasehold.engine.port import Batch
 from leasehold.errors import StoreRejected
-from leasehold.kernel.authority import Authority, Era
-from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.replay import State
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.ledger.authority import Authority, Era
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory.ledger import Ledgered
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from leasehold.engine.port import Batch
-from leasehold.kernel.authority import ClockReading
-from leasehold.kernel.replay import State
+from leasehold.kernel.ledger.authority import ClockReading
+from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory.reading import MemorySnapshot
 from leasehold.stores.memory.tables import MemoryTables
 

@@ -27,7 +27,7 @@ from leasehold.engine.port import Head
 from leasehold.engine.recording import record
 from leasehold.engine.sealing import Sealer
 from leasehold.errors import InvalidInput, StoreUnusable
-from leasehold.kernel.authority import (
+from leasehold.kernel.ledger.authority import (
     EPOCH_LEAP,
     EPOCH_LIMIT,
     Authority,

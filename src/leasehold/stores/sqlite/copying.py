@@ -7,7 +7,7 @@ import apsw
 
 from leasehold.engine.port import Head
 from leasehold.errors import StoreUnusable
-from leasehold.kernel.authority import Authority, ClockReading
+from leasehold.kernel.ledger.authority import Authority, ClockReading
 from leasehold.stores.sqlite.connection import APPLICATION_ID, BACKUP_APPLICATION_ID
 from leasehold.stores.sqlite.migrations import refuse_newer
 from leasehold.stores.sqlite.reading import SqliteSnapshot

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from leasehold.engine.clock import Clock
 from leasehold.errors import StoreUnusable
-from leasehold.kernel.authority import ClockReading
+from leasehold.kernel.ledger.authority import ClockReading
 from leasehold.stores.sqlite.connection import open_connection, refuse_foreign_file
 from leasehold.stores.sqlite.failures import system_error, translated
 from leasehold.stores.sqlite.identity import identity_of

@@ -10,10 +10,10 @@ from functools import lru_cache
 
 import apsw
 
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.paths import ancestors, descendant_range, is_path
-from leasehold.kernel.records import FIRST_IN_LINE, Keys, QueueKey, Records, TreeKey
-from leasehold.kernel.ticket import LAST_PLACE
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.paths import ancestors, descendant_range, is_path
+from leasehold.kernel.lease.records import FIRST_IN_LINE, Keys, QueueKey, Records, TreeKey
+from leasehold.kernel.lease.ticket import LAST_PLACE
 from leasehold.stores.sqlite.rows import AWAITED, LEASE_COLUMNS, Row, lease_of
 
 _COLUMNS = f"SELECT {LEASE_COLUMNS}, {AWAITED}"

@@ -10,14 +10,14 @@ import apsw
 import msgspec
 
 from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
-from leasehold.kernel.authority import Authority, ClockReading
-from leasehold.kernel.chain import Entry, entry_of
-from leasehold.kernel.events import decode_event
-from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease
-from leasehold.kernel.records import CHILDREN_PAGE, Keys, Records
-from leasehold.kernel.replay import State
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.events import decode_event
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.records import CHILDREN_PAGE, Keys, Records
+from leasehold.kernel.ledger.authority import Authority, ClockReading
+from leasehold.kernel.ledger.chain import Entry, entry_of
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.stores.sqlite.queues import read_queues, take_in
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,

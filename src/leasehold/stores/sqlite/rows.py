@@ -12,14 +12,14 @@ import msgspec
 from msgspec.structs import astuple
 
 from leasehold.engine.port import Head
-from leasehold.kernel.authority import Authority, Era
-from leasehold.kernel.chain import Entry
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import OWN_EVENTS, Event
-from leasehold.kernel.keys import Key
-from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.tick import Tick
-from leasehold.kernel.ticket import Ticket
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.events import OWN_EVENTS, Event
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease.ticket import Ticket
+from leasehold.kernel.ledger.authority import Authority, Era
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.tick import Tick
 
 Row = Sequence[Any]
 

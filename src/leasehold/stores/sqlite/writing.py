@@ -3,8 +3,8 @@
 import msgspec
 
 from leasehold.engine.port import Batch, Pruned
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.replay import State
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.ledger.state import State
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,

@@ -5,7 +5,7 @@ from typing import Any
 
 from leasehold.engine.port import Batch, Head, LeaseQuery, Store
 from leasehold.errors import StoreRejected
-from leasehold.kernel.lease import LeaseState, ReleaseReason
+from leasehold.kernel.lease.model import LeaseState, ReleaseReason
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import EMPTY, authority, batch, era, head_of, issued, lease
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from leasehold.engine.port import Store
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, released
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.lease import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import Tick
-from leasehold.kernel.ticket import Ticket
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.lease.ticket import Ticket
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import (
     EMPTY,

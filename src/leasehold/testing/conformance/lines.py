@@ -6,13 +6,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from leasehold.engine.port import LeaseQuery, Store
-from leasehold.kernel.budget import Amounts, Budget
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import LeaseSpent
-from leasehold.kernel.lease import Lease, LeaseState
-from leasehold.kernel.records import CHILDREN_PAGE
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import Tick
+from leasehold.kernel.lease.budget import Amounts, Budget
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.events import LeaseSpent
+from leasehold.kernel.lease.model import Lease, LeaseState
+from leasehold.kernel.lease.records import CHILDREN_PAGE
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, released
 

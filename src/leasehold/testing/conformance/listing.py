@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.engine.port import LeaseQuery, Store
-from leasehold.kernel.lease import Lease, LeaseState, Mode
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.testing.conformance.opening import Opening, commit
 from leasehold.testing.conformance.records import EMPTY, batch, lease
 

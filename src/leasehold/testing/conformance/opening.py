@@ -7,7 +7,7 @@ from typing import Any
 
 from leasehold.engine.clock import Clock
 from leasehold.engine.port import Batch, Store
-from leasehold.kernel.records import Keys, Records
+from leasehold.kernel.lease.records import Keys, Records
 from leasehold.testing.clock import FakeClock
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from leasehold.engine.port import EntryQuery, LeaseQuery
-from leasehold.kernel.records import Keys
+from leasehold.kernel.lease.records import Keys
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.conformance.keeping import FULL
 from leasehold.testing.conformance.opening import Opening, commit

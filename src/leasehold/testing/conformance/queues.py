@@ -5,14 +5,14 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from leasehold.errors import StoreRejected
-from leasehold.kernel.budget import Budget
-from leasehold.kernel.delegation import Delegation
-from leasehold.kernel.events import LeaseQueued
-from leasehold.kernel.lease import Lease, LeaseState, Mode
-from leasehold.kernel.records import EVERYTHING, FIRST_IN_LINE, QueueKey, Records
-from leasehold.kernel.scope import Scope
-from leasehold.kernel.tick import Tick
-from leasehold.kernel.ticket import LAST_PLACE
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.events import LeaseQueued
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.records import EVERYTHING, FIRST_IN_LINE, QueueKey, Records
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.lease.ticket import LAST_PLACE
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.testing.conformance.opening import Opening, commit, read
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, opened, waiter
 

@@ -5,9 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.engine.port import Batch, Head
-from leasehold.kernel.authority import Authority, Era
-from leasehold.kernel.chain import Entry, link
-from leasehold.kernel.events import (
+from leasehold.kernel.lease.events import (
     REGISTRAR,
     Event,
     LeaseIssued,
@@ -16,9 +14,11 @@ from leasehold.kernel.events import (
     StoreOpened,
     encode_event,
 )
-from leasehold.kernel.lease import Lease, LeaseState, ReleaseReason
-from leasehold.kernel.tick import Tick
-from leasehold.kernel.ticket import Ticket
+from leasehold.kernel.lease.model import Lease, LeaseState, ReleaseReason
+from leasehold.kernel.lease.ticket import Ticket
+from leasehold.kernel.ledger.authority import Authority, Era
+from leasehold.kernel.ledger.chain import Entry, link
+from leasehold.kernel.ledger.tick import Tick
 
 EMPTY = Head()
 """Where a ledger without entries ends."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store, WouldBlock
 from leasehold.errors import ClientClosed
-from leasehold.kernel.records import Keys
+from leasehold.kernel.lease.records import Keys
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.conformance.opening import Opening, commit
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, issued, lease

@@ -1,0 +1,162 @@
+"""What happens to the machine, its clock and the store's file."""
+
+from leasehold.engine.keyholding import rotate
+from leasehold.engine.port import Conflict
+from leasehold.engine.recording import record
+from leasehold.errors import StoreError
+from leasehold.kernel.ledger.authority import EPOCH_LEAP, observe, raise_epoch
+from leasehold.stores.memory.tables import MemoryTables
+from simulator.behaviour import Behaviour
+from simulator.clocks import AuthorityClock
+from simulator.disk import Disk
+from simulator.engine import SimulatedEngine
+from simulator.plan import SECOND
+from simulator.stage import Stage
+from simulator.store import SimulatedStore
+from simulator.witness import Witness
+
+_REBOOTS_MAXIMUM = 1_000
+"""How often the epoch may rise by one after a copy was taken, such that the copy still goes beyond all that.
+
+Said here once more, because what is tested cannot be its own measure.
+"""
+
+
+class Disasters:
+    """Everything that strikes all engines at once."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        *,
+        clock: AuthorityClock,
+        disk: Disk,
+        witness: Witness,
+        engines: list[SimulatedEngine],
+        store: SimulatedStore,
+    ) -> None:
+        self._stage = stage
+        self._clock = clock
+        self._disk = disk
+        self._witness = witness
+        self._engines = engines
+        self._store = store
+        self.local: list[Behaviour] = []
+        """Clients on the store's machine."""
+        self._copies: list[MemoryTables] = []
+
+    def strike(self, kind: str) -> None:
+        """Let one of them happen, if it can."""
+        self._stage.say("disaster: {}", kind)
+        happened = {
+            "wall clock jumped": self._jump_wall,
+            "authority clock went back": self._go_back,
+            "machine rebooted": self._reboot,
+            "restored from a backup": self._restore,
+            "key rotated": self._rotate_key,
+            "file copied": self._swap,
+            "file copied and machine rebooted": self._swap_and_reboot,
+        }[kind]()
+        if happened:
+            self._stage.tally.note(kind)
+
+    def _jump_wall(self) -> bool:
+        direction = self._stage.random.choice((-1, 1))
+        self._clock.jump_wall(direction * self._stage.up_to(10**6 * SECOND))
+        return True
+
+    def _go_back(self) -> bool:
+        self._clock.go_back(1 + self._stage.up_to(4 * self._stage.plan.ttl_ns))
+        return True
+
+    def take_copy(self) -> None:
+        """Keep a copy of the store for later."""
+        if self._disk.entries:
+            self._copies.append(self._disk.tables.copy())
+
+    def _reboot(self) -> bool:
+        self._stop_machine()
+        before = self._hashes()
+        if self._disk.cut_power():
+            self._stage.tally.note("power cut lost history")
+            self._witness.history_was_lost(before)
+            return True
+        ghost = self._disk.recover_ghost()
+        if ghost is not None:
+            self._stage.tally.note("failed commit came to light after a reboot")
+            self._witness.saw(ghost, ghost.entries[0].event.tick.value)
+        return True
+
+    def _stop_machine(self) -> None:
+        for engine in self._engines:
+            engine.crash()
+        for behaviour in self.local:
+            behaviour.die_with_machine()
+        self._clock.reboot()
+
+    def _restore(self) -> bool:
+        """Do as `leasehold restore` does: replace the content, above every epoch there was."""
+        if not self._copies or self._disk.tables.authority is None:
+            return False
+        present_epoch = self._disk.tables.authority.epoch
+        self._replace(self._stage.random.choice(self._copies))
+        while True:
+            try:
+                with self._store.write(durable=True) as transaction:
+                    authority, reading = transaction.authority, transaction.reading()
+                    assert authority is not None
+                    observed = observe(authority, reading)
+                    new_era = observed is not None and observed.tick.era != authority.era
+                    by = max(authority.epoch, present_epoch) + EPOCH_LEAP - authority.epoch
+                    restored = raise_epoch(authority, reading, by=by, reason="restored", new_era=new_era)
+                    record(transaction, [restored], self._store.sealer)
+                return True
+            except (Conflict, StoreError):
+                self._stage.check()
+
+    def _rotate_key(self) -> bool:
+        """Seal with another key from now on; copies from before know the old one, which is still here."""
+        if self._disk.tables.authority is None:
+            return False
+        while True:
+            try:
+                rotate(self._store, actor="operator", reason="simulated")
+                return True
+            except StoreError:
+                self._stage.check()
+
+    def _swap(self) -> bool:
+        """Put a plain copy of the file in its place, which the store notices by itself.
+
+        Not a copy from before the last such change. Of two copies of one moment, put in place one after the
+        other, each begins the same epoch: the store cannot tell, and promises nothing there.
+        """
+        young = [
+            copy
+            for copy in self._copies
+            if copy.authority is not None
+            and self._witness.highest_epoch < copy.authority.epoch + _REBOOTS_MAXIMUM
+        ]
+        if not young:
+            return False
+        self._replace(self._stage.random.choice(young))
+        self._disk.rename()
+        if self._stage.random.random() < 0.25:
+            # Further than the copy is old; and what is noticed first must not hide the other.
+            self._clock.go_back(self._stage.plan.horizon_ns)
+        return True
+
+    def _swap_and_reboot(self) -> bool:
+        swapped = self._swap()
+        self._stop_machine()
+        return swapped
+
+    def _replace(self, copy: MemoryTables) -> None:
+        for engine in self._engines:
+            engine.crash()
+        before = self._hashes()
+        self._disk.replace(copy)
+        self._witness.history_was_lost(before)
+
+    def _hashes(self) -> list[bytes]:
+        return [entry.hash for entry in self._witness.archive.history()]

@@ -1,0 +1,257 @@
+"""The part of a view that knows who waits.
+
+It is filled only where somebody waits, and for paths. What a store counted, or read of a queue, is as of the
+beginning of the transaction; what events have changed since is kept beside it.
+
+A view may know thousands of leases from batches before. So nothing here is searched from end to end: what is
+held, and who waits, is kept by resource, by holder and by directory.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.paths import ancestors, is_path, related
+from leasehold.kernel.lease.records import (
+    HolderKey,
+    Keys,
+    Missing,
+    PlaceKey,
+    Records,
+    ResourceKey,
+    TangleKey,
+)
+from leasehold.kernel.lease.ticket import LAST_PLACE
+from leasehold.kernel.lease.waiting_line import WaitingLine
+
+_NOTHING: dict[str, Lease] = {}
+_NOBODY = WaitingLine()
+_NOT_CUT: frozenset[Mode] = frozenset()
+_ALL_CUT = frozenset(Mode)
+
+
+class QueueRecords:
+    """Unended leases, and what is known of the queues they stand in."""
+
+    def __init__(self) -> None:
+        self._held: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
+        self._lines: dict[ResourceKey, WaitingLine] = {}
+        self._below: dict[ResourceKey, dict[str, None]] = {}
+        """By path: the paths below it on which something is held, or waited for."""
+        self._by_holder: dict[HolderKey, dict[str, Lease]] | None = None
+        """What is held, and waited for, by whom; None as long as nobody has asked."""
+        self.reshaped: set[str] = set()
+        """Those of the changed leases of which more has changed than their time or their end."""
+        self._awaited: set[ResourceKey] = set()
+        self._whole_trees: set[ResourceKey] = set()
+        """Paths of which everything is known that is held around them."""
+        self._cut_trees: dict[ResourceKey, tuple[int, frozenset[Mode]]] = {}
+        """Others: how many of each mode were read, and the modes in which there may be more."""
+        self._tangles: dict[TangleKey, list[str]] = {}
+        self._newly_waiting: set[HolderKey] = set()
+        """Who waits for something with which events have had to do: a store does not know of it yet."""
+        self._whole_queues: set[ResourceKey] = set()
+        """Resources of which everybody is known who waits for them, or around them."""
+        self._queues: dict[ResourceKey, tuple[int, str, str]] = {}
+        """Others: how many of each mode were read, and up to which places."""
+        self._places: dict[PlaceKey, int] = {}
+        self._ends: dict[ResourceKey, str] = {}
+        self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
+        self._waits_asked: set[HolderKey] = set()
+        self._owners_asked: set[HolderKey] = set()
+
+    def _load_queues(self, keys: Keys, records: Records) -> None:
+        for tenant, path, limit in keys.trees:
+            cut = records.cut.get((tenant, path, limit), _NOT_CUT)
+            if cut:
+                self._cut_trees[(tenant, path)] = (limit, cut)
+            else:
+                self._whole_trees.add((tenant, path))
+        self._tangles.update(records.tangles)
+        self._waits_asked |= keys.waits
+        self._owners_asked |= keys.owners
+        if self._by_holder is None and (keys.waits or keys.owners):
+            self._file_by_holder()
+        self._places.update(records.places)
+        self._ends.update(records.ends)
+        for (tenant, resource, limit), (exclusive, shared) in records.queues.items():
+            if exclusive == shared == LAST_PLACE:
+                self._whole_queues.add((tenant, resource))
+                continue
+            known = self._queues.get((tenant, resource), (0, "", ""))
+            self._queues[(tenant, resource)] = max(known, (limit, exclusive, shared))
+
+    @property
+    def is_crowded(self) -> bool:
+        """Say whether anybody is known to wait for anything here."""
+        return bool(self._awaited)
+
+    def is_awaited(self, tenant: str, resource: str) -> bool:
+        """Say whether anybody may wait for a resource on which a lease was loaded, or that was asked for."""
+        return (tenant, resource) in self._awaited
+
+    def tree_of(self, tenant: str, path: str, limit: int) -> tuple[list[Lease], frozenset[Mode]]:
+        """Return unended leases held on a path, above it and below it: `limit` or more in each mode, or all.
+
+        With them, the modes in which there may be more. All that wait to be exclusive are among them.
+        """
+        cut = _NOT_CUT
+        if not self._is_whole(tenant, path, self._whole_trees):
+            read, cut = self._cut_trees.get((tenant, path), (0, _ALL_CUT))
+            if read < limit:
+                raise Missing(Keys(trees={(tenant, path, limit)}))
+        found: list[Lease] = []
+        for resource in self._around(tenant, path):
+            found += self._held.get((tenant, resource), _NOTHING).values()
+        return found, cut
+
+    def _around(self, tenant: str, resource: str) -> Iterator[str]:
+        """Yield a resource and, for a path, all above it, and all below it of which anything is known."""
+        yield resource
+        if is_path(resource):
+            yield from ancestors(resource)
+            yield from self._below.get((tenant, resource), ())
+
+    def _is_whole(self, tenant: str, resource: str, whole: set[ResourceKey]) -> bool:
+        """Say whether a resource is among those of which all is known, or a path that covers it is."""
+        if (tenant, resource) in whole:
+            return True
+        return is_path(resource) and any((tenant, above) in whole for above in ancestors(resource))
+
+    def tangle_of(self, tenant: str, path: str, holders: Collection[str]) -> list[str]:
+        """Return leases held around a path by those who wait for something, or by these holders, by id.
+
+        The rest of them are held by others. Those that events have changed are not all among them.
+        """
+        new = (name for in_tenant, name in self._newly_waiting if in_tenant == tenant)
+        keys = {(tenant, path, holder) for holder in ("", *holders, *new)}
+        unknown = keys - self._tangles.keys()
+        if unknown:
+            raise Missing(Keys(tangles=unknown))
+        return [lease_id for key in keys for lease_id in self._tangles[key]]
+
+    def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], str]:
+        """Return the first waiters for a resource, about `limit` of them, and up to which place they are all.
+
+        For a path, those who wait above and below it are among them. `mode`: only those who wait in this one.
+        """
+        lines = [self._lines.get((tenant, one), _NOBODY) for one in self._around(tenant, resource)]
+        if self._is_whole(tenant, resource, self._whole_queues):
+            horizon = min(line.end_of(limit) for line in lines)
+        else:
+            read, exclusive, shared = self._queues.get((tenant, resource), (0, "", ""))
+            both = min(exclusive, shared)
+            horizon = both if mode is None else (shared if mode is Mode.SHARED else exclusive)
+            if read < limit and horizon != LAST_PLACE:
+                raise Missing(Keys(queues={(tenant, resource, limit)}))
+        waiters = [lease for line in lines for lease in line.up_to(horizon)]
+        if mode is not None:
+            waiters = [lease for lease in waiters if lease.mode is mode]
+        return waiters, horizon
+
+    def count_ahead(self, tenant: str, resource: str, place: str) -> int:
+        """Return how many waiters for a resource, for a path also around it, are ahead of a place."""
+        if self._is_whole(tenant, resource, self._whole_queues):
+            around = self._around(tenant, resource)
+            return sum(self._lines.get((tenant, one), _NOBODY).count_ahead(place) for one in around)
+        key = (tenant, resource)
+        count = self._places.get((*key, place))
+        if count is None and place > self._ends.get(key, LAST_PLACE):
+            count = self._places[(*key, LAST_PLACE)]  # It is behind all that the store knows of.
+        if count is None:
+            raise Missing(Keys(places={(*key, place)}))
+        changed = [key] if not is_path(resource) else [one for one in self._queue_changes if _meet(key, one)]
+        for one in changed:
+            count += sum(change for theirs, change in self._queue_changes.get(one, ()) if theirs < place)
+        return count
+
+    def waits_of(self, tenant: str, holder: str) -> list[Lease]:
+        """Return every lease of a holder with which it waits for something."""
+        if (tenant, holder) not in self._waits_asked:
+            raise Missing(Keys(waits={(tenant, holder)}))
+        return [lease for lease in self._of_holder((tenant, holder)) if lease.is_waiting]
+
+    def owned_by(self, tenant: str, holder: str) -> list[Lease]:
+        """Return every lease that a holder holds."""
+        if (tenant, holder) not in self._owners_asked:
+            raise Missing(Keys(owners={(tenant, holder)}))
+        return [lease for lease in self._of_holder((tenant, holder)) if lease.state is LeaseState.ACTIVE]
+
+    def _of_holder(self, key: HolderKey) -> Iterable[Lease]:
+        return () if self._by_holder is None else self._by_holder.get(key, _NOTHING).values()
+
+    def _file_by_holder(self) -> None:
+        """Begin to keep leases by holder, which is needed only where somebody waits."""
+        self._by_holder = defaultdict(dict)
+        for here in self._held.values():
+            for lease in here.values():
+                self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
+        for line in self._lines.values():
+            for lease in line.up_to(LAST_PLACE):
+                self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
+
+    def _file_unended(self, lease: Lease) -> None:
+        """Keep a lease where its resource, and its holder, lead to it, as long as it has not ended."""
+        key = (lease.tenant, lease.resource)
+        here = self._held[key]
+        if lease.state is LeaseState.ACTIVE:
+            here[lease.lease_id] = lease
+        else:
+            here.pop(lease.lease_id, None)
+        if self._lines or lease.state is LeaseState.PENDING:
+            self._file_in_line(key, lease)
+        if is_path(lease.resource):
+            self._file_path(lease.tenant, lease.resource, empty=not here and not self._lines.get(key))
+        if self._by_holder is not None:
+            theirs = self._by_holder[(lease.tenant, lease.holder)]
+            if lease.is_terminal:
+                theirs.pop(lease.lease_id, None)
+            else:
+                theirs[lease.lease_id] = lease
+
+    def _file_in_line(self, key: ResourceKey, lease: Lease) -> None:
+        if lease.state is LeaseState.PENDING:
+            self._lines.setdefault(key, WaitingLine()).put(lease)
+        elif key in self._lines:
+            self._lines[key].drop(lease.lease_id)
+
+    def _file_path(self, tenant: str, path: str, *, empty: bool) -> None:
+        for above in ancestors(path):
+            if empty:
+                self._below.get((tenant, above), {}).pop(path, None)
+            else:
+                self._below.setdefault((tenant, above), {})[path] = None
+
+    def _requeue(self, before: Lease | None, after: Lease) -> None:
+        """Keep apart what events change in the queues, and note which leases changed in more than time."""
+        key = (after.tenant, after.resource)
+        self.reshaped.add(after.lease_id)
+        if after.is_waiting:
+            self._awaited.add(key)
+            self._newly_waiting.add((after.tenant, after.holder))
+        change = (after.state is LeaseState.PENDING) - (
+            before is not None and before.state is LeaseState.PENDING
+        )
+        if change:
+            waiter = after if change > 0 or before is None else before
+            self._queue_changes.setdefault(key, []).append((waiter.place, change))
+
+    def _forget_queues(self) -> None:
+        """Have queues read anew by the next batch; what is known whole stays so: nobody else has written."""
+        self.reshaped = set()
+        self._cut_trees = {}
+        self._tangles = {}
+        self._newly_waiting = set()
+        self._queues = {}
+        self._places = {}
+        self._ends = {}
+        self._queue_changes = {}
+
+
+def _meet(one: ResourceKey, other: ResourceKey) -> bool:
+    return one[0] == other[0] and related(one[1], other[1])
+
+
+def has_another_shape(before: Lease, after: Lease) -> bool:
+    """Say whether a change was of a kind that happens only where somebody waited, or a mode was changed."""
+    return before.ticket is not None or before.token != after.token or before.mode is not after.mode

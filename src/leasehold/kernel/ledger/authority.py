@@ -1,0 +1,275 @@
+"""Epochs, eras and tokens: why a fencing token never repeats.
+
+A token is `epoch * 2**32 + counter`. The counter rises with every grant and is stored with it. The
+epoch rises, durably and before the next grant, whenever the store may have forgotten grants (a power cut
+under relaxed durability, a restored or copied file) or cannot trust its clock. So a grant that was
+forgotten can share its counter with a later one, but never its token.
+
+An *era* is one uninterrupted run of the clock. It ends when the machine reboots, or when the clock reads
+less than it did before. The ticks of an ended era still say how much time a lease had left when the
+registrar last looked, and `carry_over` moves that remainder into the present era.
+
+Not promised: a machine that is rolled back as a whole, store and clock together, looks from inside as if
+nothing had happened. An operator says so with `restore`.
+"""
+
+from typing import ClassVar
+
+import msgspec
+
+from leasehold.kernel.lease.events import (
+    REGISTRAR,
+    EpochRaised,
+    Event,
+    IllegalTransition,
+    KeyEvent,
+    LeaseEvent,
+    LeaseExpired,
+    LeaseIssued,
+    LeaseModeChanged,
+    LeaseQueued,
+    LeaseReleased,
+    LeaseRenewed,
+    LeaseRevoked,
+    LeaseUpgradeQueued,
+    StoreCheckpointed,
+    StoreEvent,
+    StoreOpened,
+)
+from leasehold.kernel.lease.model import Mode, Token
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now, Tick
+
+COUNTER_BITS = 32
+COUNTER_LIMIT = 1 << COUNTER_BITS
+COUNTER_RESERVE = 1 << 20
+"""More than one transaction grants. The epoch rises while that many are left, as it cannot in mid-batch."""
+EPOCH_LIMIT = 1 << 21
+EPOCH_LEAP = 1024
+"""How far the epoch rises when grants may have been forgotten that raised it themselves.
+
+A backup does not know how many reboots came after it was taken; each of them raised the epoch by one.
+"""
+
+
+class ClockReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a store reads inside a transaction: its clock, and which clock and which file that is."""
+
+    tick_value: int
+    wall_ns: int
+    boot_id: str
+    identity: str
+    """Names the file (or database) so that a copy can be told from the original."""
+    rate: ClassVar[int] = NANOSECONDS_PER_SECOND
+    """Durations are nanoseconds everywhere, so the authority clock has to count them."""
+
+
+class Era(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An ended era: the clock it ran on, and the first and last tick the registrar saw of it."""
+
+    number: int
+    boot_id: str
+    first_tick: int
+    last_tick: int
+    rate: int
+
+
+class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The registrar's own record: where tokens, time and the ledger stand."""
+
+    epoch: int
+    counter: int
+    era: int
+    era_first_tick: int
+    boot_id: str
+    identity: str
+    tick: int
+    """The high-water mark: no later reading of this era may be lower."""
+    wall_ns: int
+    rate: int = NANOSECONDS_PER_SECOND
+    key_changes: int = 0
+    """How often a key was enrolled or retired, so that a sealer notices without reading all keys."""
+
+    def next_token(self) -> Token:
+        """Return the token that the next grant gets."""
+        return self.epoch * COUNTER_LIMIT + self.counter + 1
+
+    def eras_ended_by(self, event: Event) -> list[Era]:
+        """Return the present era, as it is remembered once it is over, if an event ends it."""
+        if event.tick.era == self.era:
+            return []
+        ended = Era(
+            number=self.era,
+            boot_id=self.boot_id,
+            first_tick=self.era_first_tick,
+            last_tick=self.tick,
+            rate=self.rate,
+        )
+        return [ended]
+
+
+def observe(authority: Authority | None, reading: ClockReading) -> StoreEvent | None:
+    """Return the event that must come before anything else in this transaction, if there is one."""
+    if authority is None:
+        tick = Tick(value=reading.tick_value, era=1, rate=reading.rate)
+        return StoreOpened(
+            tick=tick,
+            at_ns=reading.wall_ns,
+            actor=REGISTRAR,
+            epoch=1,
+            boot_id=reading.boot_id,
+            identity=reading.identity,
+        )
+    if reading.boot_id != authority.boot_id or reading.rate != authority.rate:
+        copied = _inode(reading.identity) != _inode(authority.identity)
+        leap, reason = (EPOCH_LEAP, "reboot and copy") if copied else (1, "reboot")
+        return raise_epoch(authority, reading, by=leap, reason=reason, new_era=True)
+    copied = reading.identity != authority.identity
+    if reading.tick_value < authority.tick:
+        leap, reason = (EPOCH_LEAP, "clock went back and copy") if copied else (1, "clock went back")
+        return raise_epoch(authority, reading, by=leap, reason=reason, new_era=True)
+    if copied:
+        return raise_epoch(authority, reading, by=EPOCH_LEAP, reason="copied", new_era=False)
+    if authority.counter >= COUNTER_LIMIT - COUNTER_RESERVE:
+        return raise_epoch(authority, reading, by=1, reason="counter used up", new_era=False)
+    return None
+
+
+def _inode(identity: str) -> str:
+    """Device numbers may change with every boot; the file's own number does not."""
+    return identity.rpartition(":")[2]
+
+
+def raise_epoch(
+    authority: Authority, reading: ClockReading, *, by: int, reason: str, new_era: bool
+) -> EpochRaised:
+    """Return the event that opens a higher epoch, and a new era where the old clock is gone."""
+    era = authority.era + 1 if new_era else authority.era
+    return EpochRaised(
+        tick=Tick(value=reading.tick_value, era=era, rate=reading.rate),
+        at_ns=reading.wall_ns,
+        actor=REGISTRAR,
+        epoch=authority.epoch + by,
+        boot_id=reading.boot_id,
+        identity=reading.identity,
+        reason=reason,
+    )
+
+
+def evolve_authority(authority: Authority | None, event: Event) -> Authority:
+    """Return the registrar's record after `event`; refuse an event that the law could not have produced."""
+    match event:
+        case StoreOpened():
+            if authority is not None:
+                raise IllegalTransition("store.opened, but the store was open already")
+            return _opened(event, first_tick=event.tick.value, key_changes=int(bool(event.public_key)))
+        case EpochRaised():
+            return _epoch_raised(_known(authority), event)
+        case _:
+            return go_on(_known(authority), event)
+
+
+def _known(authority: Authority | None) -> Authority:
+    if authority is None:
+        raise IllegalTransition("a ledger begins with store.opened")
+    return authority
+
+
+def _epoch_raised(authority: Authority, event: EpochRaised) -> Authority:
+    if event.epoch <= authority.epoch:
+        raise IllegalTransition(f"epoch {event.epoch} came after epoch {authority.epoch}")
+    if event.tick.era == authority.era:
+        _check_time(authority, event)
+        return _opened(event, first_tick=authority.era_first_tick, key_changes=authority.key_changes)
+    if event.tick.era != authority.era + 1:
+        raise IllegalTransition(f"era {event.tick.era} came after era {authority.era}")
+    return _opened(event, first_tick=event.tick.value, key_changes=authority.key_changes)
+
+
+def _opened(event: StoreOpened | EpochRaised, *, first_tick: int, key_changes: int) -> Authority:
+    return Authority(
+        epoch=event.epoch,
+        counter=0,
+        era=event.tick.era,
+        era_first_tick=first_tick,
+        boot_id=event.boot_id,
+        identity=event.identity,
+        tick=event.tick.value,
+        wall_ns=event.at_ns,
+        rate=event.tick.rate,
+        key_changes=key_changes,
+    )
+
+
+_UNCOUNTED = frozenset((LeaseReleased, LeaseRenewed, LeaseExpired, LeaseRevoked))
+"""The most usual of the events that give out neither tokens nor tickets, nor change keys."""
+
+
+def go_on(authority: Authority, event: LeaseEvent | KeyEvent | StoreCheckpointed) -> Authority:
+    """Return the registrar's record after something that opens no epoch."""
+    _check_time(authority, event)
+    counter, key_changes = authority.counter, authority.key_changes
+    if type(event) in _UNCOUNTED:
+        pass
+    elif isinstance(event, LeaseIssued):
+        counter = event.token - authority.epoch * COUNTER_LIMIT
+        if not authority.counter < counter < COUNTER_LIMIT:
+            raise IllegalTransition(f"token {event.token} is not above all others of its epoch")
+    elif isinstance(event, LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged):
+        counter = _counted(authority, event)
+    elif isinstance(event, KeyEvent):
+        key_changes += 1
+    return Authority(
+        epoch=authority.epoch,
+        counter=counter,
+        era=authority.era,
+        era_first_tick=authority.era_first_tick,
+        boot_id=authority.boot_id,
+        identity=authority.identity,
+        tick=event.tick.value,
+        wall_ns=event.at_ns,
+        rate=authority.rate,
+        key_changes=key_changes,
+    )
+
+
+def _counted(authority: Authority, event: LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged) -> int:
+    """Return how far tickets, which are numbered together with tokens, and tokens have come with `event`."""
+    number = event.ticket if isinstance(event, LeaseUpgradeQueued) else event.token
+    counter = number - authority.epoch * COUNTER_LIMIT
+    if isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE and counter <= authority.counter:
+        raise IllegalTransition(f"token {number} is not above all others of its epoch")
+    if counter >= COUNTER_LIMIT:
+        raise IllegalTransition(f"number {number} is out of range")
+    # The same ticket again: another resource of one claim, an upgrade that is asked for again, or a lease
+    # that keeps its token.
+    return max(authority.counter, counter)
+
+
+def _check_time(authority: Authority, event: EpochRaised | LeaseEvent | KeyEvent | StoreCheckpointed) -> None:
+    tick = event.tick
+    if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
+        raise IllegalTransition(f"{event.type} at a time before what had happened already")
+
+
+def now_of(authority: Authority, reading: ClockReading) -> Now:
+    """Return the moment of a transaction that `observe` found nothing wrong with."""
+    tick = Tick(value=max(reading.tick_value, authority.tick), era=authority.era, rate=reading.rate)
+    return Now(tick=tick, wall_ns=reading.wall_ns)
+
+
+def carry_over(expires: Tick, authority: Authority, eras: dict[int, Era]) -> Tick | None:
+    """Return when a lease of an earlier era expires on the present clock; None if nobody can tell.
+
+    What it had left when the registrar last looked at the old clock counts from the first moment of the
+    era that followed: time in which the registrar was down is not held against the holder.
+    """
+    if expires.era >= authority.era or expires.rate != authority.rate:
+        return None
+    remaining = expires.value
+    for number in range(expires.era, authority.era):
+        era = eras.get(number)
+        if era is None or era.rate != expires.rate:
+            return None
+        lived_through = era.last_tick if number == expires.era else era.last_tick - era.first_tick
+        remaining = max(0, remaining - lived_through)
+    return Tick(value=authority.era_first_tick + remaining, era=authority.era, rate=authority.rate)

@@ -1,0 +1,243 @@
+"""Why a token never repeats: what raises the epoch, and by how much; and which history is impossible."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.kernel.lease.events import (
+    EpochRaised,
+    Event,
+    IllegalTransition,
+    LeaseExpired,
+    LeaseIssued,
+    StoreOpened,
+)
+from leasehold.kernel.ledger.authority import (
+    COUNTER_LIMIT,
+    COUNTER_RESERVE,
+    EPOCH_LEAP,
+    Authority,
+    Era,
+    carry_over,
+    evolve_authority,
+    now_of,
+    observe,
+)
+from leasehold.kernel.ledger.tick import Now, Tick
+from tests.kernel.records import OF_LEASE, OF_STORE, TOKEN, a_reading, an_authority, an_era
+
+
+def raised(authority: Authority, **reading: Any) -> EpochRaised:
+    event = observe(authority, a_reading(**reading))
+    assert isinstance(event, EpochRaised)
+    assert observe(evolve_authority(authority, event), a_reading(**reading)) is None, "once is enough"
+    return event
+
+
+def test_a_new_store_begins_with_the_first_epoch_and_the_first_era() -> None:
+    opened = StoreOpened(**OF_STORE, epoch=1)
+
+    assert observe(None, a_reading()) == opened
+    assert evolve_authority(None, opened) == an_authority(
+        counter=0, era_first_tick=60, tick=60, wall_ns=6_000
+    )
+
+
+def test_a_clock_that_goes_on_is_no_event() -> None:
+    assert observe(an_authority(), a_reading(tick_value=50)) is None
+    assert observe(an_authority(), a_reading(tick_value=51, wall_ns=0)) is None
+
+
+def test_a_reboot_raises_the_epoch_by_one_and_begins_an_era() -> None:
+    event = raised(an_authority(), boot_id="boot-2", tick_value=3)
+
+    assert (event.epoch, event.reason, event.tick) == (2, "reboot", Tick(value=3, era=2))
+    assert (event.actor, event.at_ns, event.boot_id, event.identity) == ("registrar", 6_000, "boot-2", "8:77")
+    assert evolve_authority(an_authority(), event) == an_authority(
+        epoch=2, counter=0, era=2, era_first_tick=3, boot_id="boot-2", tick=3, wall_ns=6_000
+    )
+
+
+def test_a_clock_that_went_back_raises_the_epoch_by_one_and_begins_an_era() -> None:
+    event = raised(an_authority(), tick_value=49)
+
+    assert (event.epoch, event.reason, event.tick) == (2, "clock went back", Tick(value=49, era=2))
+
+
+def test_a_clock_of_another_rate_is_another_clock() -> None:
+    event = raised(an_authority(rate=1_000))
+
+    assert (event.epoch, event.reason, event.tick) == (2, "reboot", Tick(value=60, era=2))
+
+
+def test_a_copied_file_raises_the_epoch_beyond_all_reboots_that_the_copy_may_not_know_of() -> None:
+    event = raised(an_authority(), identity="8:78")
+
+    assert (event.epoch, event.reason, event.tick) == (1 + EPOCH_LEAP, "copied", Tick(value=60, era=1))
+    assert event.identity == "8:78"
+    assert evolve_authority(an_authority(), event) == an_authority(
+        epoch=1 + EPOCH_LEAP, counter=0, identity="8:78", tick=60, wall_ns=6_000
+    )
+
+
+def test_the_same_file_on_another_device_number_is_a_copy_unless_the_machine_rebooted() -> None:
+    assert raised(an_authority(), identity="9:77").reason == "copied"
+    assert raised(an_authority(), identity="9:77", boot_id="boot-2").reason == "reboot"
+
+
+def test_a_reboot_together_with_a_copy_leaps() -> None:
+    event = raised(an_authority(), identity="8:78", boot_id="boot-2", tick_value=3)
+
+    assert (event.epoch, event.reason, event.tick.era) == (1 + EPOCH_LEAP, "reboot and copy", 2)
+
+
+def test_a_clock_that_went_back_together_with_a_copy_leaps() -> None:
+    event = raised(an_authority(), identity="8:78", tick_value=49)
+
+    assert (event.epoch, event.reason, event.tick.era) == (1 + EPOCH_LEAP, "clock went back and copy", 2)
+
+
+def test_the_epoch_rises_before_one_batch_could_use_up_the_counter() -> None:
+    nearly = COUNTER_LIMIT - COUNTER_RESERVE
+
+    assert observe(an_authority(counter=nearly - 1), a_reading()) is None
+    event = raised(an_authority(counter=nearly), tick_value=60)
+    assert (event.epoch, event.reason, event.tick) == (2, "counter used up", Tick(value=60, era=1))
+    assert COUNTER_RESERVE > 1_000 * 1_000, "however many callers share a transaction"
+
+
+def test_tokens_rise_with_the_counter_and_with_the_epoch() -> None:
+    assert an_authority(epoch=1, counter=0).next_token() == 2**32 + 1
+    assert an_authority(epoch=1, counter=5).next_token() == 2**32 + 6
+    assert (
+        an_authority(epoch=2, counter=0).next_token()
+        > an_authority(epoch=1, counter=COUNTER_LIMIT - 1).next_token()
+    )
+
+
+def test_the_largest_token_is_below_two_to_the_53rd() -> None:
+    assert an_authority(epoch=2**21 - 1, counter=COUNTER_LIMIT - 2).next_token() == 2**53 - 1
+
+
+def test_now_is_the_reading_in_the_present_era_and_never_before_the_high_water_mark() -> None:
+    authority = an_authority(era=3, tick=50)
+
+    assert now_of(authority, a_reading(tick_value=60)) == Now(tick=Tick(value=60, era=3), wall_ns=6_000)
+    assert now_of(authority, a_reading(tick_value=40)) == Now(tick=Tick(value=50, era=3), wall_ns=6_000)
+
+
+def test_every_event_moves_the_high_water_mark_and_only_a_grant_the_counter() -> None:
+    expired = LeaseExpired(**OF_LEASE)
+    issued = LeaseIssued(**(OF_LEASE | {"token": TOKEN + 8}), ttl_ns=50)
+
+    assert evolve_authority(an_authority(), expired) == an_authority(tick=60, wall_ns=6_000)
+    assert evolve_authority(an_authority(), issued) == an_authority(counter=9, tick=60, wall_ns=6_000)
+
+
+def issued(token: int) -> LeaseIssued:
+    return LeaseIssued(**(OF_LEASE | {"token": token}), ttl_ns=50)
+
+
+def epoch_raised(**fields: Any) -> EpochRaised:
+    return EpochRaised(**(OF_STORE | {"epoch": 2, "reason": "reboot"} | fields))
+
+
+@pytest.mark.parametrize(
+    ("authority", "event", "problem"),
+    [
+        (None, LeaseExpired(**OF_LEASE), "a ledger begins with store.opened"),
+        (None, epoch_raised(), "a ledger begins with store.opened"),
+        (an_authority(), StoreOpened(**OF_STORE, epoch=9), "the store was open already"),
+        (an_authority(), epoch_raised(epoch=1), "epoch 1 came after epoch 1"),
+        (an_authority(), epoch_raised(tick=Tick(value=49)), "at a time before"),
+        (an_authority(), epoch_raised(tick=Tick(value=3, era=3)), "era 3 came after era 1"),
+        (an_authority(era=2), epoch_raised(tick=Tick(value=60)), "era 1 came after era 2"),
+        (an_authority(), LeaseExpired(**(OF_LEASE | {"tick": Tick(value=49)})), "at a time before"),
+        (an_authority(era=2), LeaseExpired(**OF_LEASE), "at a time before"),
+        (an_authority(rate=9), LeaseExpired(**OF_LEASE), "at a time before"),
+        (an_authority(), issued(TOKEN), "is not above all others"),
+        (an_authority(), issued(2 * COUNTER_LIMIT), "is not above all others"),
+        (an_authority(epoch=2, counter=0), issued(2 * COUNTER_LIMIT - 1), "is not above all others"),
+    ],
+)
+def test_a_history_that_the_law_could_not_have_produced_is_refused(
+    authority: Authority | None, event: Event, problem: str
+) -> None:
+    with pytest.raises(IllegalTransition, match=problem):
+        evolve_authority(authority, event)
+
+
+def test_the_last_token_of_an_epoch_is_still_one_of_it() -> None:
+    assert evolve_authority(an_authority(), issued(2 * COUNTER_LIMIT - 1)).counter == COUNTER_LIMIT - 1
+
+
+def test_an_ended_era_remembers_its_first_and_last_moment() -> None:
+    authority = an_authority()
+    rebooted = observe(authority, a_reading(boot_id="boot-2", tick_value=3))
+    assert rebooted is not None
+
+    assert authority.eras_ended_by(rebooted) == [an_era()]
+
+
+def test_a_new_epoch_of_the_same_era_ends_none() -> None:
+    authority = an_authority()
+    copied = observe(authority, a_reading(identity="8:78"))
+    assert copied is not None
+
+    assert authority.eras_ended_by(copied) == []
+
+
+def second_era(**fields: Any) -> Authority:
+    return an_authority(**({"era": 2, "era_first_tick": 3, "tick": 5} | fields))
+
+
+@pytest.mark.parametrize(("expires", "left"), [(100, 50), (51, 1), (50, 0), (20, 0)])
+def test_what_a_lease_had_left_is_counted_from_the_first_moment_of_the_next_era(
+    expires: int, left: int
+) -> None:
+    carried = carry_over(Tick(value=expires), second_era(), {1: an_era()})
+
+    assert carried == Tick(value=3 + left, era=2)
+
+
+@pytest.mark.parametrize(("expires", "left"), [(100, 43), (58, 1), (57, 0), (52, 0)])
+def test_the_eras_in_between_are_lived_through(expires: int, left: int) -> None:
+    eras = {1: an_era(), 2: an_era(number=2, first_tick=4, last_tick=11)}
+
+    carried = carry_over(Tick(value=expires), second_era(era=3), eras)
+
+    assert carried == Tick(value=3 + left, era=3)
+
+
+HOME = {1: an_era()}
+BETWEEN = an_era(number=2, first_tick=4, last_tick=11)
+
+
+@pytest.mark.parametrize(
+    ("expires", "authority", "eras"),
+    [
+        pytest.param(Tick(value=100), second_era(), {}, id="its era is forgotten"),
+        pytest.param(Tick(value=100), second_era(era=3), HOME, id="an era between is forgotten"),
+        pytest.param(Tick(value=100, era=2), second_era(), HOME, id="it is of the present era"),
+        pytest.param(Tick(value=100, era=3), second_era(), HOME, id="it is of a later era"),
+        pytest.param(Tick(value=100, rate=9), second_era(), HOME, id="its rate is not that of its era"),
+        pytest.param(Tick(value=100), second_era(rate=9), HOME, id="the present clock has another rate"),
+        pytest.param(
+            Tick(value=100),
+            second_era(),
+            {1: replace(an_era(), rate=9)},
+            id="its era had another rate",
+        ),
+        pytest.param(
+            Tick(value=100),
+            second_era(era=3),
+            HOME | {2: replace(BETWEEN, rate=9)},
+            id="an era between had another rate",
+        ),
+    ],
+)
+def test_nobody_can_tell_when_a_lease_expires_if(
+    expires: Tick, authority: Authority, eras: dict[int, Era]
+) -> None:
+    assert carry_over(expires, authority, eras) is None
