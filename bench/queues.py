@@ -17,7 +17,11 @@ from leasehold.engine.batch import Recall, Rules, run_batch
 from leasehold.engine.clock import Ids
 from leasehold.engine.recording import open_epoch
 from leasehold.kernel.lease.answers import Granted, Released, Waiting
-from leasehold.kernel.lease.commands import Acquire, Command, Release
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    Release,
+)
+from leasehold.kernel.ledger.commands import Command
 from leasehold.stores.sqlite import SqliteStore
 
 FEW, MANY = 10, 1_000

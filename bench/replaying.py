@@ -7,7 +7,7 @@ import leasehold
 from bench.measuring import Report
 from leasehold.engine.audit import audit
 from leasehold.engine.port import EntryQuery
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.state import Folding
 from leasehold.stores.sqlite import SqliteStore
 
 PAIRS = 15_000
@@ -31,10 +31,10 @@ def run(report: Report, folder: Path) -> None:
 
 def _replay(store: SqliteStore) -> float:
     start = time.perf_counter()
-    state, after = State(), 0
+    folding, after = Folding(store.families), 0
     with store.snapshot() as snapshot:
         while page := snapshot.entries(EntryQuery(after=after)):
             for entry in page:
-                state.apply(entry.event)
+                folding.apply(entry.event)
             after = page[-1].position
     return after / (time.perf_counter() - start)

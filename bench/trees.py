@@ -17,7 +17,11 @@ from bench.measuring import Report, rates
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.recording import open_epoch
 from leasehold.kernel.lease.answers import Granted, Released, Waiting
-from leasehold.kernel.lease.commands import Acquire, Command, Release
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    Release,
+)
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.stores.sqlite import SqliteStore
 

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from leasehold.kernel.lease.budget import Amounts, Budget
-from leasehold.kernel.lease.commands import Command, Derive, Spend
+from leasehold.kernel.lease.commands import Derive, Spend
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import (
-    Event,
     LeaseExpired,
     LeaseIssued,
     LeaseReleased,
@@ -23,6 +22,8 @@ from leasehold.kernel.lease.events import (
 )
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.events import Event
 
 if TYPE_CHECKING:
     from simulator.true_lease import TrueLease

@@ -4,6 +4,8 @@ A ledger that was pruned does not have its first entries any more. Whoever has t
 needs them: they are found here, entry by entry, each by the hash of the one behind it.
 """
 
+from collections.abc import Mapping, Sequence
+
 from leasehold.engine.port import Batch
 from leasehold.kernel.ledger.chain import Entry
 
@@ -15,7 +17,7 @@ class Archive:
         self._last: Entry | None = None
         self._before: dict[bytes, Entry | None] = {}
         self._when_ns: dict[bytes, int] = {}
-        self._let_go: dict[bytes, tuple[str, ...]] = {}
+        self._let_go: dict[bytes, Mapping[str, Sequence[str]]] = {}
 
     def keep(self, batch: Batch, now_ns: int) -> None:
         """Keep what was just committed."""
@@ -24,7 +26,7 @@ class Archive:
             self._when_ns[entry.hash] = now_ns
             self._last = entry
         if batch.pruned is not None:
-            self._let_go[batch.entries[-1].hash] = tuple(batch.pruned.forgotten)
+            self._let_go[batch.entries[-1].hash] = batch.pruned.forgotten
 
     def go_on_from(self, last: Entry | None) -> None:
         """Take note that another ledger is in place, which ends with an entry that is known."""
@@ -43,6 +45,6 @@ class Archive:
         """Return when an entry was committed, in true time."""
         return self._when_ns[entry.hash]
 
-    def let_go_by(self, entry: Entry) -> tuple[str, ...]:
-        """Return the leases that left the tables with an entry."""
-        return self._let_go.get(entry.hash, ())
+    def let_go_by(self, entry: Entry) -> Mapping[str, Sequence[str]]:
+        """Return the records, by family and key, that left the tables with an entry."""
+        return self._let_go.get(entry.hash, {})

@@ -6,7 +6,8 @@ leases went is told by the store; which may go follows from the truth alone.
 """
 
 from leasehold.engine.port import Batch, Pruned
-from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
 from simulator.archive import Archive
 from simulator.stage import Stage
 from simulator.truth import Truth
@@ -25,14 +26,15 @@ class ArchiveJudge:
         if pruned is None:
             return
         self._check_entries(pruned)
-        for lease_id in pruned.forgotten:
+        lease_ids = pruned.forgotten.get(LEASE, ())
+        for lease_id in lease_ids:
             problem = _problem_of(lease_id, pruned, truth)
             if problem is not None:
                 self._stage.violate("{}", problem)
-        truth.prune(pruned.through, pruned.forgotten)
+        truth.prune(pruned.through, lease_ids)
         self._stage.tally.note("history pruned")
-        if pruned.forgotten:
-            self._stage.tally.note("leases let go of", len(pruned.forgotten))
+        if lease_ids:
+            self._stage.tally.note("leases let go of", len(lease_ids))
 
     def _check_entries(self, pruned: Pruned) -> None:
         last = self._archive.history()[pruned.through - 1]

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.pruning import prune
 from leasehold.errors import LedgerBroken, StoreError
-from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
+from leasehold.stores.memory.tables import MemoryTables
 from simulator.disk import Disk
 from simulator.stage import Stage
 from simulator.store import SimulatedStore
@@ -69,6 +71,8 @@ class Archivist:
                     del tables.leases[lease_id]
                 else:
                     tables.leases[lease_id] = replace(tables.leases[lease_id], holder="nobody", ttl_ns=1)
+            for name in self._others(tables):
+                tables.shelves[name].records.clear()
             rebuild(self._store)
         finally:
             stage.calm = False
@@ -76,6 +80,12 @@ class Archivist:
         for name in ("leases", "standing", "waiting", "requests", "authority", "eras", "keys"):
             if getattr(tables, name) != getattr(before, name):
                 stage.violate("the {} that were made anew are not what they were", name)
+        for name in self._others(tables):
+            if tables.shelves[name].records != before.shelves[name].records:
+                stage.violate("the records of {} that were made anew are not what they were", name)
+
+    def _others(self, tables: MemoryTables) -> list[str]:
+        return [name for name in tables.shelves if name != LEASE]
 
     def _check_whole(self) -> None:
         problems = audit(self._store).problems

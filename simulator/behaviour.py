@@ -4,8 +4,10 @@ from msgspec.structs import replace
 
 from leasehold.engine.batch import Outcome
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke
 from leasehold.kernel.lease.model import Mode, ReleaseReason
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.commands import Sweep
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from simulator.client import SimulatedClient
 from simulator.crowding import Crowding
@@ -184,7 +186,9 @@ class Behaviour:
                 )
                 client.ask(revoke, _ignore)
             case 4:
-                client.ask(Sweep(lease_ids=tuple(known), request_id=request_id), _ignore)
+                for key in known:
+                    sweep = Sweep(family=LEASE, key=key, request_id=stage.new_name("sweep"))
+                    client.ask(sweep, _ignore)
             case 5:
                 client.ask(self._odd_claim(lease_id, request_id), _ignore)
             case 6:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from leasehold.certificates.certificate import Certificate
 from leasehold.engine.kept import Kept
-from leasehold.kernel.lease.model import Lease, Mode, Token
+from leasehold.kernel.lease.model import Lease, Mode
 from leasehold.kernel.lease.records import ResourceKey
+from leasehold.kernel.ledger.events import Token
 from simulator.stage import Stage
 from simulator.true_lease import touch
 from simulator.witness import Witness

@@ -8,27 +8,25 @@ stops trusting a lease before it gives it back, and takes no answer to a request
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
-from msgspec.structs import replace
-
 from leasehold.engine.batch import Outcome
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import LeaseholdError, LeaseLost, StoreBusy, StoreError, error_of
+from leasehold.errors import LeaseholdError, LeaseLost, error_of
 from leasehold.kernel.lease.answers import Granted, Renewal, Renewed
-from leasehold.kernel.lease.commands import Acquire, Command, Derive, Release, Renew
+from leasehold.kernel.lease.commands import Release, Renew
 from leasehold.kernel.lease.model import Lease, ReleaseReason
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal
+from simulator.asking import Asker
 from simulator.clocks import HolderClock
-from simulator.post import Envelope, Pending, Post
-from simulator.stage import Action, Process, Stage
+from simulator.post import Pending, Post
+from simulator.stage import Action, Stage
 
 if TYPE_CHECKING:
     from simulator.beliefs import Belief, Beliefs
     from simulator.witness import Witness
-
-_TRIES = 4
 
 
 class _Names:
@@ -76,7 +74,7 @@ class _WatchedKeeper(Keeper):
         return self._plans[0][0] if self._plans else None
 
 
-class SimulatedClient(Process):
+class SimulatedClient(Asker):
     """One process that holds leases under one name."""
 
     def __init__(
@@ -90,17 +88,15 @@ class SimulatedClient(Process):
         holder: str,
         local: bool,
     ) -> None:
-        super().__init__(stage)
-        self.post = post
+        drift_ppm = stage.plan.drift_ppm
+        drift = stage.random.choice((-drift_ppm, drift_ppm, stage.random.randint(-drift_ppm, drift_ppm)))
+        super().__init__(stage, post, HolderClock(stage, drift))
         self.witness = witness
         self.beliefs = beliefs
         self.tenant = tenant
         self.holder = holder
         self.local = local
         """It runs on the store's machine, and does not survive its reboot."""
-        drift_ppm = stage.plan.drift_ppm
-        drift = stage.random.choice((-drift_ppm, drift_ppm, stage.random.randint(-drift_ppm, drift_ppm)))
-        self.clock = HolderClock(stage, drift)
         self.trust = Trust(drift_ppm=drift_ppm)
         self.held: dict[str, Belief] = {}
         self._keeper = _WatchedKeeper(self, self.trust)
@@ -122,49 +118,8 @@ class SimulatedClient(Process):
             if isinstance(one, Refusal) and one.code.means_loss and self.holds(one.lease_id or ""):
                 self.stage.violate("{} held on to {} after {}", self.holder, one.lease_id, one.code)
 
-    def ask(self, command: Command, deliver: Callable[[Outcome, int], None], tries: int = _TRIES) -> None:
-        """Send a command until there is an outcome; give up after some tries, not knowing."""
-        self.witness.senders[command.request_id] = command
-        self._attempt(Pending(command, deliver, tries))
-
-    def _attempt(self, pending: Pending) -> None:
-        pending.tries_left -= 1
-        pending.attempts += 1
-        command = pending.command
-        named = isinstance(command, Acquire | Derive) and not command.is_its_own_request
-        if named and pending.attempts > 1 and self.stage.random.random() < 0.3:
-            command = replace(command, lease_id=self.stage.new_name("lease"))
-        self.post.send(Envelope(self, pending, command, self.clock.tick_ns()))
-        patience_ns = 3 * self.stage.plan.latency_ns + self.stage.up_to(self.stage.plan.ttl_ns)
-        attempt = pending.attempts
-        self.later(patience_ns, lambda: self._lose_patience(pending, attempt))
-
-    def _lose_patience(self, pending: Pending, attempt: int) -> None:
-        if pending.open and pending.attempts == attempt:
-            self._ask_again(pending, StoreBusy("no answer"), self.clock.tick_ns())
-
-    def _ask_again(self, pending: Pending, error: StoreError, sent_ns: int) -> None:
-        if pending.tries_left:
-            self._attempt(pending)
-            return
-        pending.open = False
-        self.stage.tally.note("request given up")
-        pending.deliver(error, sent_ns)
-        self._plan_step()
-
-    def receive(self, envelope: Envelope, outcome: Outcome) -> None:
-        """Take an answer, unless the request was answered or given up before."""
-        pending = envelope.pending
-        if not pending.open:
-            self.stage.tally.note("reply came too late")
-            return
-        if isinstance(outcome, StoreError) and outcome.outcome_unknown:
-            self._ask_again(pending, outcome, envelope.sent_ns)
-            return
-        if pending.attempts > 1:
-            self.stage.tally.note("request answered after a retry")
-        pending.open = False
-        pending.deliver(outcome, envelope.sent_ns)
+    def _answer(self, pending: Pending, outcome: Outcome, sent_ns: int) -> None:
+        super()._answer(pending, outcome, sent_ns)
         self._plan_step()
 
     def take(self, granted: Granted, sent_ns: int, *, renewing: bool) -> None:

@@ -1,17 +1,13 @@
-"""What is kept closed to others after its lease has ended, told a second time."""
+"""What is kept closed to others after its lease has ended, told a second time.
 
-from leasehold.kernel.lease.events import (
-    REBOOT,
-    REGISTRAR,
-    EpochRaised,
-    Event,
-    LeaseExpired,
-    LeaseIssued,
-    LeaseModeChanged,
-    LeaseRevoked,
-)
+Its holder has asked for that; or the registrar was down when the lease lapsed, and its holder comes first.
+The registrar keeps nothing closed for any other reason, for longer, or to that very holder.
+"""
+
+from leasehold.kernel.lease.events import REBOOT, LeaseExpired, LeaseIssued, LeaseModeChanged, LeaseRevoked
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.records import ResourceKey
+from leasehold.kernel.ledger.events import REGISTRAR, EpochRaised, Event
 from simulator.true_lease import TrueLease, touch
 from simulator.truth import Truth
 
@@ -32,7 +28,7 @@ class _Closing:
 
 
 class Closings:
-    """All lock-delays that run, whatever the registrar does to keep them."""
+    """All that is closed, whatever the registrar does to keep it so."""
 
     def __init__(self) -> None:
         self._closed: dict[str, _Closing] = {}
@@ -45,8 +41,10 @@ class Closings:
                     self._carry_over(truth.ticks[-1].value, event.tick.value)
             case LeaseExpired() | LeaseRevoked():
                 self._close(event, truth)
+            case LeaseIssued(delayed_for=holder) if holder:
+                return self._keep(event)
             case LeaseIssued():
-                return None if event.holder == REGISTRAR else self._enter(event)
+                return self._enter(event)
             case LeaseModeChanged():
                 return None if event.mode is Mode.SHARED else self._enter(event)
             case _:
@@ -65,11 +63,27 @@ class Closings:
         if lease is None or not lease.confirmed:
             return  # Nobody was ever told of it, so nobody's work can be on its way.
         if isinstance(event, LeaseExpired):
-            until_tick = lease.end_tick + lease.lock_delay_ns
+            until_tick = truth.settling.open_again_at(lease, lease.end_tick)
         else:
             until_tick = event.tick.value + (0 if event.reason == REBOOT else lease.lock_delay_ns)
         if until_tick > event.tick.value:
             self._closed[lease.lease_id] = _Closing(lease, until_tick)
+
+    def _keep(self, event: LeaseIssued) -> str | None:
+        """See that what the registrar keeps closed is to be, for that holder, and for so long."""
+        closing = self._closed.get(ended_before(event.lease_id))
+        if closing is None or event.holder != REGISTRAR:
+            return f"{event.lease_id} keeps {event.resource} closed without reason"
+        lease = closing.lease
+        said = (
+            (event.tenant, event.resource),
+            event.mode,
+            event.delayed_for,
+            event.tick.value + event.ttl_ns,
+        )
+        if said != (lease.key, lease.mode, lease.holder, closing.until_tick):
+            return f"{event.lease_id} keeps {said} closed after what is closed until {closing.until_tick}"
+        return None
 
     def _enter(self, event: LeaseIssued | LeaseModeChanged) -> str | None:
         key = (event.tenant, event.resource)

@@ -10,11 +10,9 @@ from collections.abc import Iterable
 
 from leasehold.engine.port import Batch
 from leasehold.kernel.lease.answers import Ended, Released
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Revoke
+from leasehold.kernel.lease.commands import Acquire, Release, Revoke
 from leasehold.kernel.lease.events import (
     REBOOT,
-    REGISTRAR,
-    Event,
     LeaseIssued,
     LeaseLeft,
     LeaseQueued,
@@ -22,6 +20,8 @@ from leasehold.kernel.lease.events import (
     LeaseUpgradeLeft,
     LeaseUpgradeQueued,
 )
+from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.events import REGISTRAR, Event
 from simulator.closings import Closings
 from simulator.crowds import circle, waiters
 from simulator.true_lease import TrueLease, place_of
@@ -57,8 +57,13 @@ class CrowdJudge:
         """Take in an event that was judged before, and that the truth has not taken in yet."""
         self._closings.problem_before(event, truth)
 
-    def problem_before(self, event: Event, truth: Truth, sender: Command | None) -> str | None:
-        """Return what is wrong with an event, which the truth has not taken in yet."""
+    def problem_before(
+        self, event: Event, truth: Truth, sender: Command | None, *, vouched: bool = False
+    ) -> str | None:
+        """Return what is wrong with an event, which the truth has not taken in yet.
+
+        `vouched`: it is what somebody in another family has asked for.
+        """
         closed = self._closings.problem_before(event, truth)
         match event:
             case LeaseIssued() | LeaseQueued():
@@ -68,7 +73,7 @@ class CrowdJudge:
             case LeaseRenewed() | LeaseUpgradeQueued():
                 return _keeps_silent_too_long(event, truth)
             case LeaseLeft():
-                return _left_wrongly(event, truth, sender)
+                return None if vouched else _left_wrongly(event, truth, sender)
             case LeaseUpgradeLeft():
                 return _gave_up_wrongly(event, truth, sender)
             case _:

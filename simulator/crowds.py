@@ -1,8 +1,8 @@
 """Who is in whose way, told a second time.
 
 From all leases and places at once, and by the clock: what is over is in nobody's way, recorded or not. Where
-a lease asked for a lock-delay, others are kept away for so long after it. Nothing of how the kernel finds
-this out is used.
+a lease asked for a lock-delay, or lapsed while the registrar was down, others are kept away for a while after
+it. Nothing of how the kernel finds this out is used.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ def _is_in_the_way(one: TrueLease, wanted: TrueLease, truth: Truth, tick: int) -
     if one.pending:
         return one.end_tick > tick and conflict and wanted.pending and one.order < wanted.order
     ends = min(above.end_tick for above in truth.accounts.line_of(one))
-    in_force = ends > tick or (one.confirmed and ends + one.lock_delay_ns > tick)
+    in_force = truth.settling.open_again_at(one, ends) > tick
     # Who holds a lease already, and is not pending, waits to be alone there.
     return in_force and (conflict or not wanted.pending or one.is_upgrading(tick))
 

@@ -90,7 +90,7 @@ class Delegating:
             ttl_ns=random.choice((None, None, None, ttl_ns // 4, ttl_ns // 2, 3 * ttl_ns)),
             scope=self._draw_part_of_scope(parent_id),
             budget=self._draw_part_of_budget(parent_id),
-            mode=random.choice((Mode.SHARED, Mode.EXCLUSIVE)),
+            mode=random.choice((Mode.SHARED, Mode.EXCLUSIVE, Mode.EXCLUSIVE)),
             max_renewals=random.choice((-1, -1, 2)),
             bound_to_boot=peer.local and random.random() < 0.8,
         )

@@ -6,9 +6,14 @@ disk all the same, and come to light when the machine starts again, unless anoth
 it meanwhile.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from leasehold.engine.port import Batch
 from leasehold.engine.signing import SEED_BYTES, MemoryKeyRing, SigningKey
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.family import Families
+from leasehold.stores.memory.soft import MemorySoftState
 from leasehold.stores.memory.tables import MemoryTables
 from simulator.stage import Stage
 
@@ -16,10 +21,11 @@ from simulator.stage import Stage
 class Disk:
     """The one copy of the store that engines use at present."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, families: Families) -> None:
         self._stage = stage
         self._fast = stage.plan.fast
-        self.tables = MemoryTables()
+        self.tables = MemoryTables(families)
+        self.soft = MemorySoftState()
         self.version = 0
         """Counts the changes, so that a transaction notices that it was not alone."""
         self.identity = "8:1"
@@ -33,6 +39,10 @@ class Disk:
     def entries(self) -> list[Entry]:
         """Return the ledger."""
         return self.tables.entries
+
+    def records(self, family: str) -> Mapping[str, Any]:
+        """Return the records of a family, by key."""
+        return self.tables.shelves[family].records
 
     def commit(self, batch: Batch, *, durable: bool) -> None:
         """Take a batch in."""

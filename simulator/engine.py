@@ -29,6 +29,8 @@ class SimulatedEngine(Process):
         self._inbox: list[Envelope] = []
         self._scheduled = False
         self._down = False
+        self._stopped = False
+        """Somebody has stopped it, and it comes back only when it is started."""
         self._recall = Recall()
         self._rung: set[str] = set()
         """Where the last batch has rung."""
@@ -36,7 +38,11 @@ class SimulatedEngine(Process):
     @property
     def is_waiting(self) -> bool:
         """Say whether this engine could run a batch right now."""
-        return bool(self._inbox) and not self._down and self.stage.now_ns >= self.resumes_ns
+        return bool(self._inbox) and not self._is_down and self.stage.now_ns >= self.resumes_ns
+
+    @property
+    def _is_down(self) -> bool:
+        return self._down or self._stopped
 
     def owns(self, store: SimulatedStore) -> bool:
         """Say whether a store is this engine's own way to the disk."""
@@ -52,7 +58,7 @@ class SimulatedEngine(Process):
 
     def receive(self, envelope: Envelope) -> None:
         """Take a request in, and run it with whatever else has come by then."""
-        if self._down:
+        if self._is_down:
             return
         self._inbox.append(envelope)
         self._schedule()
@@ -106,7 +112,7 @@ class SimulatedEngine(Process):
         """Return the outcomes, or None if another writer was in the way."""
         stage = self.stage
         sweep_limit = stage.random.choice((0, 0, 1, 64))
-        rules = Rules(quotas=stage.plan.quotas, sweep_limit=sweep_limit, wake=self._ring)
+        rules = Rules(sweep_limit=sweep_limit, wake=self._ring)
         self._rung = set()
         blocking = stage.random.random() < 0.5
         self._store.begin_batch()
@@ -134,3 +140,12 @@ class SimulatedEngine(Process):
 
     def _come_back(self) -> None:
         self._down = False
+
+    def stop(self) -> None:
+        """Be down, until somebody starts it again."""
+        self.crash()
+        self._stopped = True
+
+    def start(self) -> None:
+        """Be there again after it was stopped."""
+        self._stopped = False

@@ -11,24 +11,17 @@ from collections.abc import Sequence
 
 from leasehold.engine.batch import Outcome
 from leasehold.errors import StoreError
-from leasehold.kernel.lease.answers import (
-    Answer,
-    Ended,
-    Granted,
-    Released,
-    Renewal,
-    Renewed,
-    Spent,
-    Swept,
-    Waiting,
-)
-from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command, Derive, Release, Renew
+from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Spent, Waiting
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Derive, Release, Renew
 from leasehold.kernel.lease.events import LeaseIssued
+from leasehold.kernel.ledger.commands import Command, Sweep, Swept
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from simulator.line_judge import LineJudge
+from simulator.refusing import is_justified
 from simulator.stage import Stage
 from simulator.store import SimulatedStore
+from simulator.troupe import Moment
 from simulator.true_lease import TrueLease, request_id_of
 from simulator.wait_judge import WaitJudge
 from simulator.witness import Witness
@@ -57,6 +50,9 @@ class Judge:
             self._first_tick, self._last_tick = ticks[0], ticks[-1]
             self._position = store.looks[0].position
         alone = len(commands) == len(ticks) == len(store.looks) == 1
+        moment = Moment(
+            first_tick=self._first_tick, last_tick=self._last_tick, position=self._position, alone=alone
+        )
         self._lines.look(self._position, self._last_tick, alone=alone)
         now = (self._first_tick, self._last_tick)
         self._waits.look(self._position, now, alone=alone, untouched=not store.committed)
@@ -67,6 +63,8 @@ class Judge:
                 self._check_failure(store, command, outcome, alone=copies[command.request_id] == 1)
             elif isinstance(outcome, Exception):
                 self._stage.violate("{} met a defect: {!r}", command, outcome)
+            elif self._witness.company.is_foreign(command):
+                self._witness.company.told(command, outcome, moment)
             else:
                 self._check_answer(command, outcome)
                 self._witness.crowd.note(command, outcome)
@@ -116,11 +114,23 @@ class Judge:
             case Ended():
                 self._check_ended(command, outcome)
             case Swept():
-                for lease in outcome.leases:
-                    self._require(self._ended_here(lease.lease_id), "{} was swept and stands", lease.lease_id)
-                    self._stage.tally.note("swept")
+                self._check_swept(command, outcome)
             case Spent():
                 self._lines.check_spent(command, outcome)
+
+    def _check_swept(self, command: Command, swept: Swept) -> None:
+        """What was swept has ended, if anything has ended it, and is recorded as that."""
+        assert isinstance(command, Sweep)
+        if swept.ended:
+            self._require(self._ended_here(command.key), "{} was swept and stands", command.key)
+            self._stage.tally.note("swept")
+            return
+        lease = self._witness.truth.leases.get(command.key)
+        unended = (
+            lease is not None and lease.ended_position is None and lease.issued_position <= self._position
+        )
+        over = lease is not None and lease.end_tick <= self._first_tick
+        self._require(not unended or not over, "{} was swept, is over, and was left", command.key)
 
     def _require(self, condition: bool, template: str, *facts: object) -> None:
         if not condition:
@@ -214,7 +224,7 @@ class Judge:
         if justified is None:
             justified = self._lines.is_justified(command, refusal, lease)
         if justified is None:
-            justified = _is_justified(command, refusal, lease)
+            justified = is_justified(command, refusal, lease)
         if not justified:
             self._stage.violate("{} was refused without reason: {}", command, refusal)
         match refusal.code:
@@ -259,33 +269,3 @@ class Judge:
 
 def _lease_ids(command: Command) -> tuple[str, ...]:
     return command.lease_ids if isinstance(command, Renew | Release) else ()
-
-
-def _is_justified(command: Command, refusal: Refusal, lease: TrueLease | None) -> bool:
-    """Say whether the reason for a refusal was there, as far as it does not depend on the moment."""
-    holder = getattr(command, "holder", None)
-    match refusal.code:
-        case RefusalCode.ALREADY_HELD:
-            return (
-                lease is not None
-                and lease.key[0] == command.tenant
-                and lease.holder == getattr(command, "to", holder)
-                and not getattr(command, "adopt", False)
-            )
-        case RefusalCode.NOT_HOLDER:
-            return lease is not None and lease.holder != holder
-        case RefusalCode.LEASE_EXISTS | RefusalCode.LEASE_EXPIRED | RefusalCode.LEASE_TERMINAL:
-            return lease is not None
-        case RefusalCode.RENEWALS_EXHAUSTED:
-            return lease is not None and lease.max_renewals >= 0
-        case RefusalCode.RENEWAL_DOES_NOT_EXTEND:
-            unconfirmed = lease is not None and lease.order != (0, 0, 0)
-            return isinstance(command, Renew) and (command.ttl_ns is not None or unconfirmed)
-        case RefusalCode.LIMIT_EXCEEDED:
-            return refusal.field in ("leases_per_holder", "leases_per_tenant")
-        case RefusalCode.INVALID_INPUT:
-            return isinstance(command, Acquire) and command.ttl_ns == 0
-        case RefusalCode.LEASE_NOT_FOUND:
-            return True
-        case _:
-            return False

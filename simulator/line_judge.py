@@ -5,7 +5,8 @@ because of a budget, a scope or a parent is refused for a reason that was there.
 """
 
 from leasehold.kernel.lease.answers import Spent
-from leasehold.kernel.lease.commands import Acquire, Command, Derive, Renew, Spend
+from leasehold.kernel.lease.commands import Acquire, Derive, Renew, Spend
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from simulator.accounts import Account, Accounts, Limits, is_within, limits_of, short_of

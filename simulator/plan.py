@@ -9,7 +9,7 @@ from random import Random
 
 import msgspec
 
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
 
 SECOND = 1_000_000_000
 
@@ -39,7 +39,7 @@ _RATES = {
 
 _CROWD_RATES = {
     "ring lost": (0.1, 0.6),
-    "look taken in late": (0.1, 0.6),
+    "look taken in late": (0.5, 0.9),
     "waiter stopped asking": (0.02, 0.1),
     "wait cancelled": (0.02, 0.1),
 }
@@ -58,6 +58,16 @@ _DISASTERS = (
 
 _ARCHIVING = ("history to be pruned", "history to be pruned", "tables damaged and rebuilt")
 _FOR_CHILDREN = ("desk", "shelf")
+
+
+class Outage(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which no engine is there."""
+
+    begins: float
+    """As a share of the time in which there are troubles."""
+    lasts_ns: int
+    settles_ns: int
+    """How long, at most, what lapsed meanwhile is kept for those who held it."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +97,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Resources that cannot ask anybody are shown certificates."""
     archiving: tuple[str, ...]
     """What is done to the history."""
+    outages: tuple[Outage, ...]
+    """When all engines are down for a while."""
     crowded: bool
     """Holders wait, change modes, claim several resources and paths, and hand over."""
 
@@ -118,6 +130,7 @@ def draw_plan(seed: int, random: Random) -> Plan:
         delegating=delegating,
         certifying=seed % 4 != 3,
         archiving=_draw_archiving(seed),
+        outages=_draw_outages(seed, ttl_ns),
         crowded=crowded,
     )
 
@@ -128,6 +141,22 @@ def _draw_archiving(seed: int) -> tuple[str, ...]:
     if seed % 4 in (1, 2):
         return ()
     return tuple(random.choice(_ARCHIVING) for _ in range(random.randint(0, 3)))
+
+
+def _draw_outages(seed: int, ttl_ns: int) -> tuple[Outage, ...]:
+    """Draw them from dice of their own, too. Some come so soon that the one before has not settled yet."""
+    random = Random(f"outages {seed}")
+    if random.random() > 0.3:
+        return ()
+    first = random.uniform(0.1, 0.6)
+    return tuple(
+        Outage(
+            begins=begins,
+            lasts_ns=int(ttl_ns * random.choice((0.2, 0.5, 1, 2))),
+            settles_ns=int(ttl_ns * random.choice((0.5, 1, 2, 4))),
+        )
+        for begins in (first, first + random.choice((0.05, 0.3)))[: random.randint(1, 2)]
+    )
 
 
 def _draw_rates(rates: dict[str, tuple[float, float]], random: Random) -> dict[str, float]:

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from leasehold.engine.batch import Outcome
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import Command
 from simulator.stage import Action, Stage
 
 if TYPE_CHECKING:
-    from simulator.client import SimulatedClient
+    from simulator.asking import Asker
     from simulator.engine import SimulatedEngine
 
 
@@ -30,7 +30,7 @@ class Envelope:
 
     __slots__ = ("client", "command", "life", "pending", "sent_ns")
 
-    def __init__(self, client: "SimulatedClient", pending: Pending, command: Command, sent_ns: int) -> None:
+    def __init__(self, client: "Asker", pending: Pending, command: Command, sent_ns: int) -> None:
         self.client = client
         self.life = client.life
         self.pending = pending
@@ -42,8 +42,10 @@ class Envelope:
 class Post:
     """The way between clients and engines."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, senders: dict[str, Command]) -> None:
         self._stage = stage
+        self.senders = senders
+        """Every request that was ever sent, by its id."""
         self.engines: list[SimulatedEngine] = []
         self.sent: list[Envelope] = []
         """Some of what was ever sent, for those who like to hear things twice."""

@@ -12,6 +12,7 @@ from leasehold.engine.port import Batch, Conflict, WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.errors import StoreFailed, StoreFull, StoreRejected
 from leasehold.kernel.ledger.authority import ClockReading
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.memory.reading import MemorySnapshot
 from leasehold.stores.memory.writing import MemoryTransaction
 from simulator.clocks import AuthorityClock
@@ -38,6 +39,7 @@ class SimulatedStore:
         disk: Disk,
         witness: Witness,
         *,
+        families: Families,
         come_between: Callable[["SimulatedStore"], None],
         break_down: Callable[[], None],
     ) -> None:
@@ -47,6 +49,8 @@ class SimulatedStore:
         self._witness = witness
         self._come_between = come_between
         self._break_down = break_down
+        self.families = families
+        self.soft = disk.soft
         self.sealer = Sealer(disk.key_ring)
         self.bells = LocalBells()
         self.looks: list[Look] = []

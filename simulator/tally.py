@@ -46,6 +46,7 @@ FAULTS = (
     "key rotated",
     "file copied",
     "file copied and machine rebooted",
+    "registrar was down",
     "history to be pruned",
     "tables damaged and rebuilt",
 )
@@ -103,6 +104,9 @@ OUTCOMES = (
     "refused OUTLIVES_PARENT",
     "key.enrolled",
     "key.retired",
+    "lapsed while the registrar was down",
+    "kept closed after an outage",
+    "came back after an outage",
     "store failed, outcome known",
     "store failed, outcome unknown",
     "request answered after a retry",

@@ -1,8 +1,9 @@
 """One lease, or one place in a queue, as it is in truth."""
 
-from leasehold.kernel.lease.events import REGISTRAR, Event, LeaseIssued, LeaseQueued
+from leasehold.kernel.lease.events import LeaseIssued, LeaseQueued
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.records import ResourceKey
+from leasehold.kernel.ledger.events import Event
 
 _LEVEL_NS = 10_000_000_000
 """By how much later one may come, for each level of priority, and still be first.
@@ -61,7 +62,7 @@ class TrueLease:
         self.ttl_ns = event.ttl_ns
         self.lock_delay_ns = event.lock_delay_ns
         self.group = event.group
-        self.delayed_for = event.metadata.get("lock_delay_for") if event.holder == REGISTRAR else None
+        self.delayed_for = (event.delayed_for or None) if isinstance(event, LeaseIssued) else None
         """Of a lease that only keeps a resource closed: who may come back nevertheless."""
         self.order = (0, 0, 0)
         """Of those who wait: era, the tick of coming less ten seconds for each level of priority, ticket."""

@@ -7,35 +7,26 @@ right: what the kernel decides is held against it.
 
 from collections.abc import Iterable
 
-from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.lease.events import (
-    REGISTRAR,
-    EpochRaised,
-    Event,
-    KeyEnrolled,
-    KeyRetired,
-    KeyVouched,
     LeaseConfirmed,
-    LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
     LeaseLeft,
     LeaseModeChanged,
     LeaseQueued,
     LeaseRearmed,
-    LeaseReclaimed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
-    LeaseSpent,
     LeaseUpgradeLeft,
     LeaseUpgradeQueued,
-    StoreCheckpointed,
-    StoreOpened,
 )
-from leasehold.kernel.lease.model import Mode, Token
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.ledger.events import REGISTRAR, EpochRaised, Event, StoreOpened, Token
 from leasehold.kernel.ledger.tick import Tick
 from simulator.accounts import Accounts
+from simulator.settling import Settling
 from simulator.true_lease import TrueLease, request_id_of
 
 
@@ -60,11 +51,17 @@ class Truth:
         """The leases that the tables do not have any more, each with its last token."""
         self.accounts = Accounts(self)
         """What leases may spend, and whose children they are."""
+        self.settling = Settling(self)
+        """When the registrar was down, and what that keeps closed."""
         self._boot_id = ""
 
     def apply(self, event: Event, position: int) -> str | None:
-        """Take in an event; return what is wrong with it, if anything is."""
-        problem = self._take_in(event, position) or self.accounts.take_in(event, position)
+        """Take in an event; return what is wrong with it, if anything is.
+
+        What happens to other records than leases is none of its business, but for when it happens.
+        """
+        problem = self.settling.take_in(event) or self._take_in(event, position)
+        problem = problem or self.accounts.take_in(event, position)
         self.ticks.append(event.tick)
         return problem
 
@@ -83,12 +80,17 @@ class Truth:
                 return self._rearm(event)
             case LeaseReleased() | LeaseRevoked() | LeaseExpired():
                 return self._end(event, position)
-            case LeaseDelegated() | LeaseReclaimed() | LeaseSpent():
-                return None  # The accounts are told of it.
-            case KeyEnrolled() | KeyVouched() | KeyRetired() | StoreCheckpointed():
-                return None  # Nobody's lease changes by it.
-            case _:
+            case (
+                LeaseQueued()
+                | LeaseLeft()
+                | LeaseConfirmed()
+                | LeaseModeChanged()
+                | LeaseUpgradeQueued()
+                | LeaseUpgradeLeft()
+            ):
                 return self._wait(event, position)
+            case _:
+                return None  # The accounts are told of it; or nobody's lease changes by it.
 
     def _wait(
         self,
@@ -207,6 +209,8 @@ class Truth:
             if end_tick < lease.end_tick:
                 return f"{lease_id} was shortened by a renewal"
             lease.end_tick = end_tick
+            if not lease.pending:
+                lease.ttl_ns = end_tick - now
             if not lease.pending and not lease.confirmed:
                 lease.confirmed, lease.granted_position = True, position
         return None

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 from leasehold.engine.port import Batch
 from leasehold.kernel.lease.answers import Granted, Place, Waiting
-from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command, Derive, Transfer
-from leasehold.kernel.lease.events import REGISTRAR, LeaseIssued
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Derive, Transfer
+from leasehold.kernel.lease.events import LeaseIssued
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
+from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from simulator.closings import ended_before
@@ -69,6 +71,8 @@ class WaitJudge:
             self._check_place(lease.holder, place)
         if not self._alone or any(one.issued_position > self._position and not one.pending for one in claim):
             return
+        if any(self._ended_here(place.lease_id) for place in waiting.places):
+            return  # Time has ended something of another family, and with that what was in the way.
         truth, tick = self._truth, self._first_tick
         stands = all(one.lease_id in truth.waiting or one.is_upgrading(tick) for one in claim)
         self._require(stands, "{} was told to wait, and does not: {}", command, waiting)
@@ -95,14 +99,19 @@ class WaitJudge:
             holder,
         )
 
+    def _ended_here(self, lease_id: str | None) -> bool:
+        lease = self._truth.leases.get(lease_id or "")
+        return lease is not None and (lease.ended_position or 0) > self._position
+
     def _latest_ns(self, found: list[list[TrueLease]], position: int) -> int:
         """Return after how long a waiter with a place in the queue has to ask again at the latest."""
         if len(found) > 1:
             return _POLL_TOGETHER_NS
         if any(one.pending or one.issued_position > self._position for one in found[0]):
             return _POLL_NS  # Of those ahead nobody knows when; and one may have had its turn since.
+        open_again = self._truth.settling.open_again_at
         ends = [
-            one.end_tick if one.end_tick > self._first_tick else one.end_tick + one.lock_delay_ns
+            one.end_tick if one.end_tick > self._first_tick else open_again(one, one.end_tick)
             for one in found[0]
         ]
         return min(_POLL_NS, max(ends) - self._first_tick + _STAGGER_NS * position)
@@ -152,7 +161,9 @@ class WaitJudge:
             case RefusalCode.HELD if refusal.holder == REGISTRAR and lease is None:
                 return self._is_closed_to(holder, refusal)
             case RefusalCode.HELD if isinstance(command, Acquire | Derive | ChangeMode | Transfer):
-                return lease is not None and lease.holder != holder and self._is_obstacle(command, lease)
+                if lease is None or holder in (lease.holder, lease.delayed_for):
+                    return False
+                return self._is_obstacle(command, lease)
             case RefusalCode.ALREADY_WAITING:
                 return lease is not None and lease.holder == holder and self._was_pending(lease)
             case RefusalCode.LEASE_PENDING:
@@ -163,12 +174,12 @@ class WaitJudge:
                 return None
 
     def _is_closed_to(self, holder: str | None, refusal: Refusal) -> bool:
-        """Say whether a lease is over whose lock-delay nobody has recorded yet."""
+        """Say whether a lease is over, and nobody has recorded yet that it leaves something closed."""
         delayed = self._truth.leases.get(ended_before(refusal.lease_id or ""))
         if delayed is None or not delayed.confirmed or delayed.holder == holder:
             return False
-        closed_ns = delayed.lock_delay_ns
-        return delayed.end_tick <= self._last_tick and self._first_tick < delayed.end_tick + closed_ns
+        open_again = self._truth.settling.open_again_at(delayed, delayed.end_tick)
+        return delayed.end_tick <= self._last_tick and self._first_tick < open_again
 
     def _is_obstacle(self, command: Acquire | Derive | ChangeMode | Transfer, lease: TrueLease) -> bool:
         if lease.changed_position > self._position:

@@ -1,45 +1,47 @@
 """Who sees every commit, and says whether it was right.
 
-At every commit: the ledger replays to the tables, no invariant is broken, tokens rise above every token
-that was ever committed anywhere (also in history that was lost since), nobody but a holder ends a holder's
-lease, and time did to each lease what it has to. When history is lost, the witness remembers whose
-leases were forgotten; everything else that anybody was ever told has to be in the ledger to the end.
+At every commit: the ledger replays to the tables, no invariant is broken (both for every family of records),
+tokens rise above every token that was ever committed anywhere (also in history that was lost since), nobody
+but a holder ends a holder's lease, and time did to each lease what it has to. When history is lost, the
+witness remembers whose leases were forgotten; everything else that anybody was ever told has to be in the
+ledger to the end.
 """
 
-from collections.abc import Callable
 from itertools import takewhile
 
 from leasehold.engine.port import Batch
-from leasehold.kernel.lease.commands import Command, Release
+from leasehold.kernel.lease.commands import Release
 from leasehold.kernel.lease.events import (
     REBOOT,
+    LeaseIssued,
+    LeaseModeChanged,
+    LeaseReleased,
+    LeaseRevoked,
+    LeaseSpent,
+)
+from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.events import (
     REGISTRAR,
     EpochRaised,
     Event,
     IllegalTransition,
-    KeyEnrolled,
-    KeyRetired,
-    KeyVouched,
-    LeaseDelegated,
-    LeaseExpired,
-    LeaseIssued,
-    LeaseModeChanged,
-    LeaseReleased,
-    LeaseRenewed,
-    LeaseRevoked,
-    LeaseSpent,
     StoreCheckpointed,
-    StoreOpened,
+    Token,
 )
-from leasehold.kernel.lease.invariants import invariants
-from leasehold.kernel.lease.model import Mode, ReleaseReason, Token
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.state import Folding
 from simulator.accounts import was_asked_for
 from simulator.archive import Archive
 from simulator.archive_judge import ArchiveJudge
+from simulator.company import Company
+from simulator.counting import note_commit
 from simulator.crowd_judge import CrowdJudge
 from simulator.disk import Disk
 from simulator.stage import Stage
+from simulator.table_judge import TableJudge
+from simulator.troupe import Commit
 from simulator.true_lease import request_id_of
 from simulator.truth import Truth
 
@@ -50,9 +52,11 @@ REVOKED, ADOPTED, FALLEN, FORGOTTEN = "revoked", "adopted", "parent ended", "for
 class Witness:
     """Checks what is committed, and knows the truth about it."""
 
-    def __init__(self, stage: Stage, disk: Disk) -> None:
+    def __init__(self, stage: Stage, disk: Disk, families: Families) -> None:
         self._stage = stage
         self._disk = disk
+        self._families = families
+        self.company = Company(stage, families)
         self.truth = Truth()
         self.excuses: dict[Token, tuple[str, int | None]] = {}
         """Grants that ended behind their holders' backs: why, and until when (None: for ever).
@@ -66,7 +70,8 @@ class Witness:
         self.quotas = stage.plan.quotas
         """What the engines were told to allow."""
         self.crowd = CrowdJudge()
-        self._state = State()
+        self._folding = Folding(families)
+        self._tables = TableJudge(stage, disk, families)
         self._highest_token = 0
         self.highest_epoch = 0
         self._acknowledged: dict[int, bytes] = {}
@@ -76,46 +81,65 @@ class Witness:
     def saw(self, batch: Batch, tick: int | None) -> None:
         """Check a batch that was just committed, and had been decided when the clock read `tick`."""
         self.archive.keep(batch, self._stage.now_ns)
+        self._tables.begin(self._folding.state)
         for entry in batch.entries:
             event = entry.event
             self._stage.say("  #{} {}", entry.position, event)
             if event.tick.value != tick:
                 self._stage.violate("{} was not decided at the time of its transaction", event)
-            self._check_actor(event)
-            if isinstance(event, LeaseIssued) or (
-                isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE
-            ):
-                self._check_token(event)
-            elif isinstance(event, EpochRaised):
-                self.highest_epoch = max(self.highest_epoch, event.epoch)
+            self._tables.touch(event)
             self._replay(event)
-            sender = self.senders.get(request_id_of(event))
-            problem = self.crowd.problem_before(event, self.truth, sender)
-            problem = problem or self.truth.apply(event, entry.position)
-            if problem is not None:
-                self._stage.violate("{}", problem)
-            self._excuse(event)
+            if self.company.is_of_leases(event) or event.is_own:
+                self._check(event, entry.position)
+            else:
+                self.truth.apply(event, entry.position)  # For its time, and nothing else.
         self._archive_judge.check(batch, self.truth)
         if batch.pruned is not None:
-            self.crowd.forget(batch.pruned.forgotten)
+            self.crowd.forget(batch.pruned.forgotten.get(LEASE, ()))
         problem = self.crowd.problem_after(batch, self.truth)
         if problem is not None:
             self._stage.violate("{}", problem)
-        self._check_tables(batch)
+        self._tables.check(batch, self.truth)
         self._check_quotas(batch)
-        _note(self._stage.tally.note, batch)
+        note_commit(self._stage.tally.note, batch, self.truth, self.company.is_of_leases)
+        let_go = {} if batch.pruned is None else batch.pruned.forgotten
+        self.company.saw(Commit(batch.entries, let_go))
+
+    def _check(self, event: Event, position: int) -> None:
+        """Check an event of leases, or of the registrar itself, and take it into the truth."""
+        sender = self.senders.get(request_id_of(event))
+        vouched = self._check_actor(event, sender)
+        if isinstance(event, LeaseIssued) or (
+            isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE
+        ):
+            self._check_token(event)
+        elif isinstance(event, EpochRaised):
+            self.highest_epoch = max(self.highest_epoch, event.epoch)
+        problem = self.crowd.problem_before(event, self.truth, sender, vouched=vouched)
+        problem = problem or self.truth.apply(event, position)
+        if problem is not None:
+            self._stage.violate("{}", problem)
+        self._excuse(event, vouched=vouched)
 
     def _check_token(self, event: LeaseIssued | LeaseModeChanged) -> None:
         if event.token <= self._highest_token:
             self._stage.violate("token {} came after {}", event.token, self._highest_token)
         self._highest_token = event.token
 
-    def _check_actor(self, event: Event) -> None:
-        """Only a holder gives its lease back, and only an operator who asked takes one away."""
-        sender = self.senders.get(request_id_of(event))
+    def _check_actor(self, event: Event, sender: Command | None) -> bool:
+        """Only a holder gives its lease back, and only an operator who asked takes one away.
+
+        Others may do so as a part of something else, if that is right: whether it is, is returned.
+        """
+        if self.company.is_foreign(sender):
+            if not self.company.causes(event, sender):
+                self._stage.violate("{} is not what {} asked for", event, sender)
+            return True
         if isinstance(event, LeaseReleased) and event.reason is not ReleaseReason.TRANSFERRED:
             who = (sender.tenant, sender.holder) if isinstance(sender, Release) else None
             if who != (event.tenant, event.holder) and event.holder != REGISTRAR:
+                if sender is None and self.company.causes(event, None):
+                    return True
                 self._stage.violate("{} was released by {}", event.lease_id, sender)
         elif isinstance(event, LeaseRevoked) and event.actor == REGISTRAR:
             lease = self.truth.standing.get(event.lease_id)
@@ -124,17 +148,17 @@ class Witness:
                 self._stage.violate("{} was revoked, and nobody asked for it", event.lease_id)
         elif isinstance(event, LeaseIssued | LeaseSpent) and not was_asked_for(event, sender):
             self._stage.violate("{} is not what {} asked for", event, sender)
+        return False
 
-    def _excuse(self, event: Event) -> None:
+    def _excuse(self, event: Event, *, vouched: bool) -> None:
         if isinstance(event, LeaseRevoked) and event.actor != REGISTRAR:
             self._excuse_for_ever(event.lease_id, REVOKED)
         elif isinstance(event, LeaseRevoked) and event.reason != REBOOT:
             self._excuse_for_ever(event.lease_id, FALLEN)
         elif isinstance(event, LeaseReleased) and (
-            event.reason is ReleaseReason.TRANSFERRED or event.lease_id in self.taken_back
+            event.reason is ReleaseReason.TRANSFERRED or event.lease_id in self.taken_back or vouched
         ):
             self._excuse_for_ever(event.lease_id, ADOPTED)
-
         elif isinstance(event, LeaseModeChanged):
             # Whoever believes in a lease for too long goes on doing so when its mode changes.
             for token in self.truth.leases[event.lease_id].tokens:
@@ -156,35 +180,18 @@ class Witness:
 
     def _replay(self, event: Event) -> None:
         try:
-            self._state.apply(event)
-        except IllegalTransition as error:
+            self._folding.apply(event)
+        except (IllegalTransition, LookupError) as error:
             self._stage.violate("the ledger does not replay: {}", error)
-
-    def _check_tables(self, batch: Batch) -> None:
-        tables, state = self._disk.tables, self._state
-        touched = {lease_id for entry in batch.entries for lease_id in entry.event.lease_ids}
-        written = {lease.lease_id for lease in (*batch.created, *batch.changed)}
-        if touched != written:
-            self._stage.violate("events changed {}, but {} was written", sorted(touched), sorted(written))
-        for lease_id in sorted(touched):
-            if tables.leases[lease_id] != state.leases[lease_id]:
-                self._stage.violate("{} is not what the ledger says", tables.leases[lease_id])
-        if tables.authority != state.authority or tables.eras != state.eras:
-            self._stage.violate("{} is not what the ledger says", tables.authority)
-        concerned = dict.fromkeys((*self.truth.standing, *self.truth.waiting, *sorted(touched)))
-        some = State(
-            leases={lease_id: state.leases[lease_id] for lease_id in concerned}, authority=state.authority
-        )
-        problems = invariants(some)
-        problems += self.truth.accounts.problems(tables.leases)
-        if problems:
-            self._stage.violate("{}", "; ".join(problems))
 
     def _check_quotas(self, batch: Batch) -> None:
         quotas = self.quotas
         if quotas.leases_per_holder is None or quotas.leases_per_tenant is None:
             return
-        for lease in batch.created:
+        for change in batch.changes:
+            lease = change.after
+            if change.family != LEASE or change.before is not None or not isinstance(lease, Lease):
+                continue
             if lease.is_terminal:
                 continue
             held, all_held = self.truth.count(lease.tenant, lease.holder), self.truth.count(lease.tenant)
@@ -205,6 +212,10 @@ class Witness:
             if position > len(entries) or entries[position - 1].hash != entry_hash:
                 self._stage.violate("entry {} was acknowledged, and is gone", position)
 
+    def check_end(self) -> None:
+        """Ask those who play other families whether everything has come out right."""
+        self.company.check_end(self._folding.state)
+
     def history_was_lost(self, before: list[bytes]) -> None:
         """Start over from what is left of the history whose hashes were `before`."""
         self.archive.go_on_from(self._disk.entries[-1] if self._disk.entries else None)
@@ -215,13 +226,14 @@ class Witness:
             position: entry_hash for position, entry_hash in self._acknowledged.items() if position <= kept
         }
         earlier = self.truth
-        self.truth, self._state, self.crowd = Truth(), State(), CrowdJudge()
+        self.truth, self._folding, self.crowd = Truth(), Folding(self._families), CrowdJudge()
         for entry in entries:
             self._replay(entry.event)
             self.crowd.take_in(entry.event, self.truth)
             self.truth.apply(entry.event, entry.position)
             if isinstance(entry.event, StoreCheckpointed):
-                self.truth.prune(entry.event.covers, self.archive.let_go_by(entry))
+                self.truth.prune(entry.event.covers, self.archive.let_go_by(entry).get(LEASE, ()))
+        self.company.start_over([Commit([entry], self.archive.let_go_by(entry)) for entry in entries])
         last_tick = earlier.ticks[-1].value
         same_era = bool(self.truth.ticks) and self.truth.ticks[-1].era == earlier.ticks[-1].era
         for lease_id, lease in earlier.leases.items():
@@ -237,42 +249,3 @@ class Witness:
         reason, earlier_ns = self.excuses.get(token, (FORGOTTEN, 0))
         if earlier_ns is not None:
             self.excuses[token] = (reason, max(until_ns, earlier_ns))
-
-
-def _note(note: Callable[[str], None], batch: Batch) -> None:
-    """Count what came of a batch."""
-    events = [entry.event for entry in batch.entries]
-    expired = {event.resource for event in events if isinstance(event, LeaseExpired)}
-    for event in events:
-        match event:
-            case LeaseIssued():
-                note("granted exclusive" if event.mode is Mode.EXCLUSIVE else "granted shared")
-                if event.adopted_from is not None:
-                    note("granted by adoption")
-                _note_delegation(note, event)
-                if event.resource in expired:
-                    note("granted where a lease had expired")
-            case LeaseRenewed():
-                note("renewed one" if len(event.renewals) == 1 else "renewed many")
-            case LeaseRevoked():
-                note(_revocation(event))
-            case EpochRaised():
-                note(f"epoch raised: {event.reason}")
-            case KeyEnrolled() | KeyVouched() | KeyRetired():
-                note(event.type)
-            case StoreOpened() | LeaseDelegated() | StoreCheckpointed():
-                pass
-            case _:
-                note(event.type.removeprefix("lease.").replace("_", " "))
-
-
-def _note_delegation(note: Callable[[str], None], event: LeaseIssued) -> None:
-    if event.delegation is not None:
-        depth = len(event.delegation.ancestors)
-        note("granted with a budget" if depth == 0 else "derived" if depth == 1 else "derived from a child")
-
-
-def _revocation(event: LeaseRevoked) -> str:
-    if event.actor != REGISTRAR:
-        return "revoked by an operator"
-    return "revoked by a reboot" if event.reason == REBOOT else "fell with its parent"

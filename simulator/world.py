@@ -1,6 +1,6 @@
 """A whole simulated world, from a seed to a verdict."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import msgspec
@@ -9,24 +9,30 @@ from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.recording import open_epoch
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS, Acquire
+from leasehold.kernel.lease.commands import Acquire
+from leasehold.kernel.lease.family import lease_family
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.ticket import KEPT_NS
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.ledger.family import Families
 from simulator.archiving import Archivist
+from simulator.asking import Asker
 from simulator.behaviour import Behaviour
 from simulator.beliefs import Beliefs
 from simulator.certifying import Notary
 from simulator.client import SimulatedClient
-from simulator.clocks import AuthorityClock
+from simulator.clocks import AuthorityClock, HolderClock
 from simulator.disasters import Disasters
 from simulator.disk import Disk
 from simulator.engine import SimulatedEngine
 from simulator.judge import Judge
+from simulator.outages import Outages
 from simulator.plan import Plan, draw_plan
 from simulator.post import Post
 from simulator.stage import Stage
 from simulator.store import SimulatedStore
 from simulator.tally import Tally
+from simulator.troupe import Troupe
 from simulator.witness import Witness
 
 
@@ -53,11 +59,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The hash of the ledger's last entry: two runs of one seed have the same."""
 
 
-def simulate(seed: int, trace: Callable[[str], None] | None = None) -> Report:
-    """Run the world of a seed; raise SimulationFailed if a promise was broken in it."""
+def simulate(seed: int, trace: Callable[[str], None] | None = None, troupes: Sequence[Troupe] = ()) -> Report:
+    """Run the world of a seed; raise SimulationFailed if a promise was broken in it.
+
+    `troupes` play other families of records in it, beside leases.
+    """
     random = Random(seed)
     stage = Stage(draw_plan(seed, random), random, trace)
-    world = World(stage)
+    world = World(stage, troupes)
     try:
         world.run()
     except Exception as error:
@@ -70,14 +79,16 @@ def simulate(seed: int, trace: Callable[[str], None] | None = None) -> Report:
 class World:
     """Engines, clients, a disk and a clock, and those who watch over them."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, troupes: Sequence[Troupe]) -> None:
         self._stage = stage
+        self._others = [troupe.family for troupe in troupes]
+        families = self._families(stage.plan.quotas)
         self._clock = AuthorityClock(stage)
-        self.disk = Disk(stage)
-        self._witness = Witness(stage, self.disk)
+        self.disk = Disk(stage, families)
+        self._witness = Witness(stage, self.disk, families)
         self._judge = Judge(stage, self._witness)
         self._beliefs = Beliefs(stage, self._witness)
-        self._post = Post(stage)
+        self._post = Post(stage, self._witness.senders)
         self._engines = self._post.engines
         self._come_between_depth = 0
         for _ in range(stage.plan.engines):
@@ -96,6 +107,15 @@ class World:
             # Tenants know nothing of each other, so their holders may go by the same names.
             tenant = stage.plan.tenants[number % len(stage.plan.tenants)]
             self._add_client(tenant, f"holder-{number // len(stage.plan.tenants)}")
+        self._witness.company.hire(troupes, self._new_actor, lambda: self._witness.truth)
+
+    def _families(self, quotas: Quotas) -> Families:
+        return Families((lease_family(quotas), *self._others))
+
+    def _new_actor(self) -> Asker:
+        """Make somebody who asks, and holds nothing."""
+        drift_ppm = self._stage.plan.drift_ppm
+        return Asker(self._stage, self._post, HolderClock(self._stage, drift_ppm))
 
     def _new_store(self) -> SimulatedStore:
         return SimulatedStore(
@@ -103,6 +123,7 @@ class World:
             self._clock,
             self.disk,
             self._witness,
+            families=self._families(self._witness.quotas),
             come_between=self._come_between,
             break_down=self._break_down,
         )
@@ -143,6 +164,8 @@ class World:
         stage.say("{}", plan)
         Archivist(stage, self.disk, self._witness, self._new_store()).start()
         Notary(stage, self._clock, self._witness, self._new_store(), self._clients).start()
+        Outages(stage, self._witness, self._engines, self._new_store()).start()
+        self._witness.company.start()
         for number, kind in enumerate(plan.disasters):
             share = (number + stage.random.random()) / len(plan.disasters)
             when_ns = int(plan.horizon_ns * (0.15 + 0.75 * share))
@@ -167,8 +190,8 @@ class World:
     def _check_liveness(self) -> None:
         """Once everything has run out, everything can be had, swept or not."""
         stage = self._stage
-        store = self._new_store()
         self._witness.quotas = Quotas()
+        store = self._new_store()
         for client in self._clients:
             client.die()
         open_epoch(store)  # After a reboot that nobody has noticed yet, what leases had left begins only now.
@@ -184,7 +207,7 @@ class World:
                     holder=stage.new_name("heir"),
                     ttl_ns=stage.plan.ttl_ns,
                 )
-                (outcome,) = run_batch(store, [command], Rules(quotas=self._witness.quotas))
+                (outcome,) = run_batch(store, [command], Rules())
                 stage.check()
                 if not isinstance(outcome, Granted):
                     stage.violate("{} could not be had when all was over: {}", resource, outcome)
@@ -197,7 +220,7 @@ class World:
         for envelope in self._post.sent:
             if isinstance(envelope.command, Acquire):
                 store.begin_batch()
-                outcomes = run_batch(store, [envelope.command], Rules(quotas=self._witness.quotas))
+                outcomes = run_batch(store, [envelope.command], Rules())
                 stage.check()
                 self._judge.check(store, [envelope.command], outcomes)
                 if isinstance(outcomes[0], Granted) and not outcomes[0].repeated:
@@ -205,6 +228,7 @@ class World:
 
     def _check_whole(self) -> None:
         self._witness.check_acknowledged()
+        self._witness.check_end()
         problems = audit(self._new_store()).problems
         if problems:
             self._stage.violate("{}", "; ".join(problems))

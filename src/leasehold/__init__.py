@@ -55,9 +55,15 @@ from leasehold.errors import (
     WrongProcess,
 )
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason, Token
+from leasehold.kernel.lease.model import (
+    Lease,
+    LeaseState,
+    Mode,
+    ReleaseReason,
+)
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.events import Token
 
 if TYPE_CHECKING:
     from leasehold.certificates.certificate import Certificate

@@ -10,7 +10,8 @@ facts a caller needs for the next step as attributes. The message says what happ
 """
 
 from collections.abc import Iterator
-from typing import ClassVar, Final, Self
+from functools import cache
+from typing import ClassVar, Self
 
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -233,14 +234,10 @@ def _below(kind: type[LeaseholdError]) -> Iterator[type[LeaseholdError]]:
         yield from _below(below)
 
 
-_BY_CODE: Final[dict[str, type[LeaseholdError]]] = {kind.code: kind for kind in _below(LeaseholdError)}
-"""Every error of this module; a refusal has the code of the exception that it becomes."""
-
-
 def error_of(refusal: Refusal) -> LeaseholdError:
     """Return the exception that a refusal becomes for callers in this language."""
     expires_in = None if refusal.expires_in_ns is None else refusal.expires_in_ns / NANOSECONDS_PER_SECOND
-    return _BY_CODE[refusal.code](
+    return _error_with(refusal.rule or refusal.code)(
         message_of(refusal, expires_in),
         lease_id=refusal.lease_id,
         resource=refusal.resource,
@@ -255,4 +252,11 @@ def error_of(refusal: Refusal) -> LeaseholdError:
         limit=refusal.limit,
         detail=refusal.detail,
         cycle=refusal.cycle,
+        **refusal.facts,
     )
+
+
+@cache
+def _error_with(code: str) -> type[LeaseholdError]:
+    """Return the error that has a code: of this module, or of the face whose family refuses with it."""
+    return next((kind for kind in _below(LeaseholdError) if kind.code == code), Refused)

@@ -1,12 +1,14 @@
 """What the registrar's refusals are called for people: what happened, and what to do next."""
 
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 
 def message_of(refusal: Refusal, expires_in: float | None) -> str:
     """Say what happened, and what to do next."""
+    if refusal.code is RefusalCode.REFUSED:
+        return refusal.detail or refusal.rule
     return _message_about_waiting(refusal) or _message(refusal, expires_in)
 
 
@@ -85,6 +87,6 @@ def _message_about_waiting(refusal: Refusal) -> str | None:
             return f"waiting would never end: {refusal.detail}; release something first, then ask again"
         case RefusalCode.LEASE_PENDING:
             return f"lease {lease} on {resource} is not granted and confirmed yet; ask for it again first"
-        case RefusalCode.HELD if refusal.state is LeaseState.PENDING:
+        case RefusalCode.HELD if refusal.state == LeaseState.PENDING:
             return f"{resource} is reserved for {holder}, who waits for it; wait as well, or try again later"
     return None

@@ -38,7 +38,7 @@ def test_history_as_json_has_a_stable_shape(shell: Shell) -> None:
         "token": lease["token"], "mode": "exclusive", "ttl": 90.0, "max_renewals": -1, "adopted_from": None,
         "survives_reboot": True, "metadata": {"a": "b"}, "config_version": "", "zone_version": "",
         "delegation": None,
-        "lock_delay": 0.0, "claim_window": 0.0, "group": [],
+        "lock_delay": 0.0, "claim_window": 0.0, "group": [], "delayed_for": None,
     }  # fmt: skip
     assert shell.run("history", "--after", "2", "--json").out == ""
 

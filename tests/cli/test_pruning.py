@@ -39,9 +39,9 @@ def old(shell: Shell) -> Shell:
 def test_old_history_goes_and_the_rest_verifies(old: Shell) -> None:
     head = old.run("head").out.strip()
     old.run("acquire", "window")
-    assert "would remove 5 entries up to 5 and 2 ended leases" in old.run("prune", "--dry-run").out
+    assert "would remove 5 entries up to 5 and 2 ended records" in old.run("prune", "--dry-run").out
     assert old.json("verify")["pruned"] == 0
-    assert "removed 5 entries up to 5 and 2 ended leases; entry 7 stands for them" in old.run("prune").out
+    assert "removed 5 entries up to 5 and 2 ended records; entry 7 stands for them" in old.run("prune").out
     assert "nothing to prune" in old.run("prune").out
     result = old.run("verify")
     assert "entries up to 5 were pruned; a checkpoint stands for them" in result.out
@@ -60,7 +60,7 @@ def test_a_head_from_before_the_checkpoint_can_no_longer_be_compared(old: Shell)
 
 
 def test_what_was_pruned_is_told_as_json(old: Shell) -> None:
-    facts = {"entries": 5, "leases": 2, "through": 5}
+    facts = {"entries": 5, "records": 2, "through": 5}
     planned, done = old.json("prune", "--dry-run"), old.json("prune")
     assert planned == {**facts, "checkpoint": None, "dry_run": True, "free_bytes": 0}
     assert done.pop("free_bytes") > 0

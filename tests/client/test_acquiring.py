@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
 
@@ -167,7 +167,7 @@ async def test_tenants_do_not_see_each_other(world: World) -> None:
     assert await two.get(lease.lease_id) is None
     assert [status.lease.holder for status in await two.inspect("door")] == ["bob"]
     assert [status.lease.lease_id for status in (await two.list()).statuses] == [other.lease_id]
-    assert {entry.event.lease_ids for entry in await two.history()} == {(other.lease_id,)}
+    assert {entry.event.keys for entry in await two.history()} == {(other.lease_id,)}
     with pytest.raises(leasehold.LeaseNotFound):
         await two.renew(lease.lease_id, holder="ann")
     with pytest.raises(leasehold.LeaseNotFound):

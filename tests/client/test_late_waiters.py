@@ -30,8 +30,8 @@ class Stopping:
         self._clock = clock
         self._after = after
         self._left_ns = stop_ns
-        registrar.submit = self.submit  # type: ignore[method-assign]
-        registrar.call = self.call  # type: ignore[method-assign]
+        registrar.submit = self.submit  # type: ignore[method-assign, assignment]
+        registrar.call = self.call  # type: ignore[method-assign, assignment]
 
     def submit(self, command: Any, deliver: Any) -> Any:
         def stop_and_deliver(outcome: Any) -> None:

@@ -118,7 +118,7 @@ async def test_history_tells_everything_about_a_lease_in_order(
         "lease.released",
     ]
     assert [entry.position for entry in history] == sorted(entry.position for entry in history)
-    assert all(lease.lease_id in entry.event.lease_ids for entry in history)
+    assert all(lease.lease_id in entry.event.keys for entry in history)
     of_resource = await leases.history(resource="door", types=["lease.issued"])
     assert [entry.event.token for entry in of_resource] == [lease.token, theirs.token]
     assert {entry.event.holder for entry in await leases.history(holder="bob")} == {"bob"}

@@ -15,9 +15,9 @@ async def test_a_client_prunes_and_goes_on(leases: Any, clock: FakeClock) -> Non
     await old.release()
     clock.advance(31 * DAY)
     planned = await leases.prune(dry_run=True)
-    assert (planned.entries, planned.leases, planned.checkpoint) == (3, 1, None)
+    assert (planned.entries, planned.records, planned.checkpoint) == (3, 1, None)
     done = await leases.prune()
-    assert (done.entries, done.leases, done.through, done.checkpoint) == (3, 1, 3, 4)
+    assert (done.entries, done.records, done.through, done.checkpoint) == (3, 1, 3, 4)
     assert await leases.get(old.lease_id) is None
     assert await leases.history() == []
     assert (await leases.acquire("door")).token > old.token

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import Command
 from tests.client.worlds import World
 
 

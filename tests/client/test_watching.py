@@ -48,7 +48,7 @@ async def test_a_watcher_goes_on_when_more_comes(leases: Any, strangers: Any) ->
     for number in range(5):
         lease = await strangers.acquire(f"door-{number}")
         (entry,) = await take(entries, 1)
-        assert entry.event.lease_ids == (lease.lease_id,)
+        assert entry.event.keys == (lease.lease_id,)
     await entries.aclose()
 
 
@@ -61,8 +61,8 @@ async def test_a_watcher_of_one_resource_or_holder_sees_nothing_else(leases: Any
     await leases.acquire("other-9")
     last = await strangers.acquire("last")
 
-    assert [entry.event.lease_ids for entry in await take(by_resource, 1)] == [(wanted.lease_id,)]
-    assert [entry.event.lease_ids for entry in await take(by_holder, 2)] == [
+    assert [entry.event.keys for entry in await take(by_resource, 1)] == [(wanted.lease_id,)]
+    assert [entry.event.keys for entry in await take(by_holder, 2)] == [
         (wanted.lease_id,),
         (last.lease_id,),
     ]

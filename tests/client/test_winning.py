@@ -19,7 +19,7 @@ _WINDOW = 40.0
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give winners time, and let no keeper come before us, however slow the machine is."""
-    for module in ("kernel.queueing", "engine.registrar", "engine.kept"):
+    for module in ("kernel.lease.queue", "engine.registrar", "engine.kept"):
         monkeypatch.setattr(f"leasehold.{module}.CLAIM_WINDOW_NS", int(_WINDOW * 1e9))
     monkeypatch.setattr("leasehold.engine.keeper._CONFIRM_AFTER_NS", int(_WINDOW * 1e9) // 2)
 
@@ -43,7 +43,7 @@ async def confirmed(client: Any, lease_id: str) -> None:
 
     async def follow() -> None:
         async for entry in client.watch(after=0):
-            if entry.event.type == "lease.renewed" and lease_id in entry.event.lease_ids:
+            if entry.event.type == "lease.renewed" and lease_id in entry.event.keys:
                 return
 
     await asyncio.wait_for(follow(), SIGNAL_SECONDS)

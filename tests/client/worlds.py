@@ -24,12 +24,14 @@ from leasehold.client.sync_leases import HeldLeases
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Clock
 from leasehold.engine.keeper import Keeper
-from leasehold.engine.port import Snapshot, Store, Transaction
+from leasehold.engine.port import Snapshot, SoftState, Store, Transaction
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
+from leasehold.kernel.ledger.family import Families
+from leasehold.registry import all_families
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -143,9 +145,14 @@ def _plain(value: Any) -> Any:
 class _Connection:
     """One of several connections to a store in memory: closing it leaves the others alone, as with a file."""
 
-    def __init__(self, shared: MemoryStore) -> None:
+    def __init__(self, shared: MemoryStore, families: Families) -> None:
         self._shared = shared
         self._closed = False
+        self.families = families
+
+    @property
+    def soft(self) -> SoftState:
+        return self._shared.soft
 
     @property
     def url(self) -> str:
@@ -191,17 +198,18 @@ class World:
         self._clients: list[Any] = []
         self._keepers: list[Keeper] = []
 
-    def store(self) -> Store:
+    def store(self, quotas: Quotas | None = None) -> Store:
         """Open the store once more."""
+        families = all_families(quotas)
         if self._memory is not None:
-            return _Connection(self._memory)
-        return SqliteStore(self._path, clock=self.clock, durability="fast")
+            return _Connection(self._memory, families)
+        return SqliteStore(self._path, clock=self.clock, durability="fast", families=families)
 
     def connect(
         self, *, quotas: Quotas | None = None, timeout: float = SIGNAL_SECONDS, **options: Any
     ) -> Any:
         """Open another client on the same store."""
-        registrar = Registrar(self.store(), quotas=quotas, timeout=timeout)
+        registrar = Registrar(self.store(quotas), timeout=timeout)
         chosen: dict[str, Any] = {"clock": self.clock, "trust": _EXACT} | options
         client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
         if isinstance(self.clock, FakeClock):

@@ -11,13 +11,13 @@ from leasehold.engine.batch import Outcome
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.committer import Committer
-from leasehold.engine.port import Batch, Snapshot, Store, Transaction, WouldBlock
+from leasehold.engine.port import Batch, Snapshot, SoftState, Store, Transaction, WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire, Release
 from leasehold.kernel.lease.model import Lease
-from leasehold.kernel.lease.records import Keys, Records
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.records import Keys, Records
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND as SECOND
 
 SIGNAL_SECONDS = 30.0
@@ -52,6 +52,11 @@ def expect(kind: type[Kind], outcome: object) -> Kind:
     return outcome
 
 
+def created(batch: Batch) -> list[Lease]:
+    """The leases that a batch makes."""
+    return [change.after for change in batch.changes if change.before is None]
+
+
 def granted(outcome: object) -> Lease:
     return expect(Granted, outcome).lease
 
@@ -74,6 +79,8 @@ class WatchedStore:
         self.reads: list[Keys] = []
         self.writers: list[str] = []
         """The name of the thread that opened each transaction."""
+        self.other_families: Families | None = None
+        """Families to decide by, if they are not those of the inner store: with quotas, say."""
         self.durable: list[bool] = []
         """Whether each transaction was to be made durable in any case."""
         self.before_commit: Callable[[Batch], None] = lambda batch: None
@@ -129,6 +136,14 @@ class WatchedStore:
             transaction.read = watched_read  # type: ignore[method-assign]
             yield transaction
 
+    @property
+    def families(self) -> Families:
+        return self.inner.families if self.other_families is None else self.other_families
+
+    @property
+    def soft(self) -> SoftState:
+        return self.inner.soft
+
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         return self.inner.snapshot()
 
@@ -147,7 +162,7 @@ class SignallingCommitter(Committer):
 
     def __init__(self, store: Store, *, timeout: float = SIGNAL_SECONDS) -> None:
         self.queued = threading.Semaphore(0)
-        super().__init__(store, quotas=Quotas(), timeout=timeout)
+        super().__init__(store, timeout=timeout)
 
     def _take_lead(self) -> bool:
         lead = super()._take_lead()

@@ -127,7 +127,7 @@ def test_an_entry_put_in_is_found(file: Path, clock: FakeClock) -> None:
         file,
         clock,
         "INSERT INTO events SELECT max(position) + 1, type, at_ns, tenant, lease_id, resource, holder, "
-        "token, NULL, tick, counter, body, hash, seal FROM events",
+        "token, NULL, tick, remembered, counter, body, hash, seal FROM events",
     )
 
     assert problems

@@ -7,19 +7,27 @@ from msgspec.structs import replace
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Recall, Rules, run_batch, run_taken
+from leasehold.engine.batch import Recall, Request, Rules, run_batch, run_taken
 from leasehold.engine.port import Batch, Store, WouldBlock
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import StoreFailed, StoreRejected
 from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewal, Renewed, Waiting
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.lease.decide import decide_wellformed
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    Release,
+    Renew,
+    Revoke,
+)
+from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.model import LeaseState, ReleaseReason
-from leasehold.kernel.lease.records import Keys
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
+from leasehold.kernel.lease.records import LEASE, count_of_holder, lease_keys
+from leasehold.kernel.ledger.commands import Command, Sweep
+from leasehold.kernel.ledger.decide import decide
+from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.testing.clock import FakeClock
-from tests.engine.doubles import WatchedStore, claim, expect, granted, release
+from tests.engine.doubles import WatchedStore, claim, created, expect, granted, release
 
 RULES = Rules()
 
@@ -59,7 +67,7 @@ def own_request(resource: str, holder: str = "ann") -> Acquire:
 def test_a_claim_is_taken_for_new_without_looking_for_its_lease(watched: WatchedStore) -> None:
     run_batch(watched, [own_request("door")], RULES)
 
-    assert [keys.leases for keys in watched.reads] == [set()]
+    assert [keys.families[LEASE].keys for keys in watched.reads] == [set()]
 
 
 def test_the_repeat_of_a_claim_is_told_what_became_of_it(watched: WatchedStore) -> None:
@@ -75,7 +83,7 @@ def test_the_repeat_of_a_claim_is_told_what_became_of_it(watched: WatchedStore) 
     assert expect(Granted, ended).ended, "the store has no room for a second lease with this id"
     assert expect(Granted, run_batch(watched, [sent], RULES)[0]).ended
     assert granted(beside).resource == "window"
-    assert sum(len(batch.created) for batch in watched.commits) == 1
+    assert sum(len(created(batch)) for batch in watched.commits) == 1
     assert audit(watched).problems == []
 
 
@@ -98,9 +106,9 @@ def test_a_long_circle_is_found_without_deciding_anew_for_every_step(
 
     def counting(command: Command, *rest: object) -> object:
         decided.append(command)
-        return decide_wellformed(command, *rest)  # type: ignore[arg-type]
+        return decide(command, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(batch_module, "decide_wellformed", counting)
+    monkeypatch.setattr(batch_module, "decide", counting)
     closing = claim(f"door-{holders[0]}", holders[-1], wait=True)
     refusal = expect(Refusal, run_batch(watched, [closing], RULES)[0])
 
@@ -125,7 +133,7 @@ def test_a_lease_can_be_granted_renewed_adopted_and_revoked_in_one_transaction(
     assert expect(Ended, outcomes[3]).lease.state is LeaseState.REVOKED
     assert granted(outcomes[4]).holder == "bob"
     with watched.snapshot() as snapshot:
-        (replaced,) = snapshot.read(Keys(leases={old.lease_id})).leases
+        (replaced,) = snapshot.read(lease_keys(keys={old.lease_id})).families[LEASE].records.values()
     assert (replaced.release_reason, replaced.renewal_count) == (ReleaseReason.TRANSFERRED, 1)
     assert audit(watched).problems == []
 
@@ -156,9 +164,9 @@ def test_no_commands_are_no_trouble(watched: WatchedStore) -> None:
 def test_commands_are_taken_when_it_is_our_turn_and_only_once(watched: WatchedStore) -> None:
     taken: list[str] = []
 
-    def take() -> list[Command]:
+    def take() -> list[Request]:
         taken.append("taken")
-        return [claim("door")]
+        return [Request(claim("door"))]
 
     watched.occupy()
     with pytest.raises(WouldBlock):
@@ -170,11 +178,11 @@ def test_commands_are_taken_when_it_is_our_turn_and_only_once(watched: WatchedSt
 
 
 def test_a_batch_that_has_to_be_run_again_takes_on_board_who_came_meanwhile(watched: WatchedStore) -> None:
-    waiting: list[Command] = [claim("one"), claim("two")]
+    waiting = [Request(claim("one")), Request(claim("two"))]
 
     def reject_pairs(batch: Batch) -> None:
-        if len(batch.created) == 2:
-            waiting.append(claim("three"))
+        if len(created(batch)) == 2:
+            waiting.append(Request(claim("three")))
             raise StoreRejected("one at a time")
 
     watched.before_commit = reject_pairs
@@ -223,7 +231,8 @@ def test_what_a_failed_commit_would_have_done_is_not_recalled(watched: WatchedSt
 
 
 def test_quotas_count_what_others_have_taken_since_the_last_batch(watched: WatchedStore) -> None:
-    recall, rules = Recall(), Rules(quotas=Quotas(leases_per_tenant=2))
+    recall, rules = Recall(), Rules()
+    watched.other_families = Families((lease_family(Quotas(leases_per_tenant=2)),))
     granted(run_batch(watched, [claim("one")], rules, recall=recall)[0])
     granted(run_batch(watched, [claim("two", "bob")], rules)[0])
 
@@ -233,7 +242,8 @@ def test_quotas_count_what_others_have_taken_since_the_last_batch(watched: Watch
 
 
 def test_what_quotas_count_is_counted_once_while_nobody_else_writes(watched: WatchedStore) -> None:
-    recall, rules = Recall(), Rules(quotas=Quotas(leases_per_holder=3, leases_per_tenant=4))
+    recall, rules = Recall(), Rules()
+    watched.other_families = Families((lease_family(Quotas(leases_per_holder=3, leases_per_tenant=4)),))
     held = granted(run_batch(watched, [claim("one")], rules, recall=recall)[0])
     watched.reads.clear()
     for resource, holder in (("two", "ann"), ("three", "ann"), ("four", "bob")):
@@ -243,8 +253,8 @@ def test_what_quotas_count_is_counted_once_while_nobody_else_writes(watched: Wat
     assert [expect(Refusal, one).field for one in refusals] == ["leases_per_holder", "leases_per_tenant"]
     run_batch(watched, [release(held)], rules, recall=recall)
     granted(run_batch(watched, [claim("five")], rules, recall=recall)[0])
-    assert all(not keys.tenants for keys in watched.reads)
-    assert [keys.holders for keys in watched.reads if keys.holders] == [{("default", "bob")}]
+    counts = [count for keys in watched.reads for count in keys.families[LEASE].counts]
+    assert counts == [count_of_holder(("default", "bob"))]
 
 
 def test_a_store_that_fails_raises_for_all(watched: WatchedStore) -> None:
@@ -259,9 +269,9 @@ def test_a_store_that_fails_raises_for_all(watched: WatchedStore) -> None:
 
 def test_one_failure_of_those_run_alone_is_that_ones_own(watched: WatchedStore) -> None:
     def fail(batch: Batch) -> None:
-        if len(batch.created) > 1:
+        if len(created(batch)) > 1:
             raise StoreRejected("one at a time")
-        if batch.created[0].resource == "one":
+        if created(batch)[0].resource == "one":
             raise StoreFailed("broken disk")
 
     watched.before_commit = fail
@@ -281,9 +291,9 @@ def test_a_sweep_that_fails_does_not_fail_the_command_it_came_with(
     def broken_sweep(command: Command, *rest: object) -> object:
         if isinstance(command, Sweep):
             raise ZeroDivisionError("a row that nobody can read")
-        return decide_wellformed(command, *rest)  # type: ignore[arg-type]
+        return decide(command, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(batch_module, "decide_wellformed", broken_sweep)
+    monkeypatch.setattr(batch_module, "decide", broken_sweep)
 
     granted(run_batch(watched, [claim("new")], Rules(sweep_limit=10))[0])
 
@@ -301,12 +311,13 @@ def test_the_sweep_in_passing_is_bounded_and_takes_the_longest_overdue_first(
     granted(run_batch(watched, [claim("new")], Rules(sweep_limit=3))[0])
 
     (batch,) = watched.commits
-    ended = [entry.event.lease_ids[0] for entry in batch.entries if entry.event.type == "lease.expired"]
+    ended = [entry.event.keys[0] for entry in batch.entries if entry.event.type == "lease.expired"]
     assert ended == [lease.lease_id for lease in old[:3]]
 
 
 def test_quotas_are_exact_within_one_batch(watched: WatchedStore) -> None:
-    rules = Rules(quotas=Quotas(leases_per_holder=3))
+    rules = Rules()
+    watched.other_families = Families((lease_family(Quotas(leases_per_holder=3)),))
 
     outcomes = run_batch(watched, [claim(f"door-{number}") for number in range(5)], rules)
 

@@ -16,10 +16,12 @@ from leasehold.engine.port import Batch, Conflict
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
 from leasehold.kernel.lease.answers import Granted, Released
-from leasehold.kernel.lease.commands import Command, Release, Sweep
+from leasehold.kernel.lease.commands import (
+    Release,
+)
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.kernel.lease.records import Keys
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.records import LEASE, lease_keys
+from leasehold.kernel.ledger.commands import Command, Sweep
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
@@ -30,6 +32,7 @@ from tests.engine.doubles import (
     SignallingCommitter,
     WatchedStore,
     claim,
+    created,
     expect,
     granted,
     release,
@@ -57,7 +60,7 @@ def committer(watched: WatchedStore) -> Iterator[SignallingCommitter]:
 
 def leases_of(store: WatchedStore, *lease_ids: str) -> dict[str, LeaseState]:
     with store.snapshot() as snapshot:
-        found = snapshot.read(Keys(leases=set(lease_ids))).leases
+        found = list(snapshot.read(lease_keys(keys=set(lease_ids))).families[LEASE].records.values())
     return {lease.lease_id: lease.state for lease in found}
 
 
@@ -120,7 +123,7 @@ def test_callers_that_come_during_a_commit_share_the_next_one(
     tokens = {granted(caller.outcome()).token for caller in [first, *others]}
 
     assert len(tokens) == 51
-    assert [len(batch.created) for batch in watched.commits] == [1, 50]
+    assert [len(created(batch)) for batch in watched.commits] == [1, 50]
     assert BACKGROUND not in watched.writers
 
 
@@ -136,7 +139,7 @@ def test_one_transaction_carries_a_thousand_commands_and_no_more(
 
     assert all(isinstance(outcome, Granted) for outcome in mailbox.wait(2_500))
     first.ended()
-    assert [len(batch.created) for batch in watched.commits] == [1, 1_000, 1_000, 500]
+    assert [len(created(batch)) for batch in watched.commits] == [1, 1_000, 1_000, 500]
 
 
 def test_commands_are_run_in_the_order_in_which_they_came(
@@ -279,7 +282,7 @@ def test_an_interrupted_leader_leaves_the_others_to_be_answered_once(
     # What the leader itself asked for was taken back, or had been done already; it is not done later.
     done = {} if moment == "before_commit" else {leading.lease_id: LeaseState.ACTIVE}
     assert leases_of(watched, leading.lease_id) == done
-    assert sum(len(batch.created) for batch in watched.commits) == 12 + len(done)
+    assert sum(len(created(batch)) for batch in watched.commits) == 12 + len(done)
     assert audit(watched).problems == []
 
 
@@ -520,7 +523,7 @@ def test_a_poisoned_command_does_not_touch_the_others(
 ) -> None:
     watched.occupy()
     good = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
-    bad = Caller(lambda: committer.call(Poison(lease_ids=("lease",), request_id="r")))
+    bad = Caller(lambda: committer.call(Poison(family="lease", key="lease", request_id="r")))
     committer.wait_until_queued(3)
     watched.vacate()
 
@@ -544,7 +547,7 @@ def test_a_defect_in_the_law_is_the_answer_to_all_and_hangs_nobody(
     committer.submit(claim("submitted"), mailbox)
     committer.wait_until_queued(6)
     with monkeypatch.context() as broken:
-        broken.setattr(batch_module, "decide_wellformed", defect)
+        broken.setattr(batch_module, "decide", defect)
         watched.vacate()
         outcomes = [caller.outcome() for caller in callers] + mailbox.wait()
 
@@ -556,7 +559,7 @@ def test_a_batch_that_the_store_rejects_is_run_one_by_one(
     watched: WatchedStore, committer: SignallingCommitter
 ) -> None:
     def reject(batch: Batch) -> None:
-        if any(lease.resource == "forbidden" for lease in batch.created):
+        if any(lease.resource == "forbidden" for lease in created(batch)):
             raise StoreRejected("not this one")
 
     watched.before_commit = reject
@@ -668,7 +671,7 @@ def test_a_forked_child_starts_anew_whoever_led_or_waited_in_the_parent(tmp_path
 
 
 def test_a_committer_closed_before_a_fork_is_closed_in_the_child(watched: WatchedStore) -> None:
-    committer = Committer(watched, quotas=Quotas(), timeout=1)
+    committer = Committer(watched, timeout=1)
     committer.close()
     committer.after_fork_in_child()
 

@@ -16,9 +16,10 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import seal
 from leasehold.engine.signing import SigningKey, new_key
 from leasehold.errors import LedgerBroken
-from leasehold.kernel.lease.events import StoreCheckpointed, decode_event, encode_event
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.chain import link
 from leasehold.kernel.ledger.checkpoint import decode_state, state_digest
+from leasehold.kernel.ledger.events import StoreCheckpointed, encode_event
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, granted, release
@@ -193,8 +194,8 @@ def forge(shell: Shell, connection: apsw.Connection, *, key_at_hand: bool) -> No
         "WHERE new.position = 9 AND old.position = 8"
     )
     forged_state = state.replace(b'"counter":', b'"counter":1')
-    decode_state(forged_state)
-    event = decode_event(body)
+    decode_state(forged_state, LEASES)
+    event = LEASES.decode_event(body)
     assert isinstance(event, StoreCheckpointed)
     forged = encode_event(replace(event, state_digest=state_digest(forged_state)))
     entry_hash = link(previous, 9, forged)
@@ -219,7 +220,7 @@ def test_a_forged_checkpoint_does_not_fit_what_follows_even_with_a_key(pruned: S
 def let_in(connection: apsw.Connection, intruder: SigningKey) -> None:
     """Put a key of one's own into the state, as if the first vouched for it, and seal all anew with it."""
     ((state,),) = connection.execute("SELECT state FROM checkpoints")
-    forged = decode_state(state)
+    forged = decode_state(state, LEASES)
     (first,) = forged.keys.values()
     voucher = {"vouched_by": first.public_key, "voucher": bytes(64)}
     forged.keys[intruder.public_key] = replace(first, public_key=intruder.public_key, number=2, **voucher)
@@ -232,7 +233,7 @@ def let_in(connection: apsw.Connection, intruder: SigningKey) -> None:
         "SELECT new.body, old.hash FROM events AS new, events AS old "
         "WHERE new.position = 9 AND old.position = 8"
     )
-    event = decode_event(body)
+    event = LEASES.decode_event(body)
     assert isinstance(event, StoreCheckpointed)
     anew = encode_event(replace(event, state_digest=state_digest(forged_state)))
     connection.execute(

@@ -15,7 +15,11 @@ from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, LeaseExpired, LeaseholdError, LeaseTerminal, StoreBusy
 from leasehold.kernel.lease.answers import Granted, Renewal, Renewed
-from leasehold.kernel.lease.commands import Command, Renew, Revoke
+from leasehold.kernel.lease.commands import (
+    Renew,
+    Revoke,
+)
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import SIGNAL_SECONDS, claim, expect, granted, release
@@ -34,11 +38,11 @@ class Desk(Registrar):
         self.sent: list[tuple[Command, Callable[[Outcome], None]]] = []
         self.refuses: Exception | None = None
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
         if self.refuses is not None:
             raise self.refuses
         self.sent.append((command, deliver))
-        return Call(command, deliver)
+        return Call(command, deliver, caller)
 
     def renewals(self) -> list[tuple[str, ...]]:
         """The leases of each renewal that has not been answered yet."""
@@ -158,7 +162,7 @@ def test_leases_that_are_due_at_about_the_same_time_are_renewed_together(holder:
     holder.desk.answer()
 
     history = holder.desk.entries(EntryQuery(types=("lease.renewed",)))
-    assert [set(entry.event.lease_ids) for entry in history] == [names]
+    assert [set(entry.event.keys) for entry in history] == [names]
 
 
 def test_each_holder_is_renewed_in_its_own_name(holder: Holder) -> None:

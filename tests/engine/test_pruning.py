@@ -13,12 +13,17 @@ from leasehold.engine.registrar import Registrar
 from leasehold.errors import HistoryPruned, InvalidInput
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.commands import Acquire, Derive, Sweep
-from leasehold.kernel.lease.events import StoreCheckpointed
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    Derive,
+)
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.kernel.lease.records import Keys
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.checkpoint import decode_state, encode_state
+from leasehold.kernel.ledger.commands import Sweep
+from leasehold.kernel.ledger.events import StoreCheckpointed
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.records import Keys
 from leasehold.kernel.ledger.state import State
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, expect, granted, release
@@ -47,7 +52,7 @@ def positions(store: Store) -> list[int]:
 
 def lease_ids(store: Store) -> set[str]:
     with store.snapshot() as snapshot:
-        return set(snapshot.state().leases)
+        return set(snapshot.state().of("lease"))
 
 
 def test_what_is_older_goes_and_a_checkpoint_stands_for_it(
@@ -60,10 +65,10 @@ def test_what_is_older_goes_and_a_checkpoint_stands_for_it(
     registrar.call(release(young))
     clock.advance(11 * DAY)
     planned = pruned(store, dry_run=True)
-    assert (planned.entries, planned.leases, planned.through, planned.checkpoint) == (3, 1, 3, None)
+    assert (planned.entries, planned.records, planned.through, planned.checkpoint) == (3, 1, 3, None)
     assert positions(store) == [1, 2, 3, 4, 5]
     done = pruned(store)
-    assert (done.entries, done.leases, done.through, done.checkpoint) == (3, 1, 3, 6)
+    assert (done.entries, done.records, done.through, done.checkpoint) == (3, 1, 3, 6)
     assert positions(store) == [4, 5, 6]
     assert lease_ids(store) == {young.lease_id}
     found = audit(store)
@@ -75,7 +80,7 @@ def test_pruning_again_changes_nothing(store: Store, registrar: Registrar, clock
     clock.advance(31 * DAY)
     assert pruned(store).entries == 3
     for _ in range(3):
-        assert pruned(store) == Pruning(entries=0, leases=0, through=3, checkpoint=None)
+        assert pruned(store) == Pruning(entries=0, records=0, through=3, checkpoint=None)
         clock.advance(31 * DAY)  # A checkpoint alone is not worth another.
     assert positions(store) == [4]
 
@@ -95,7 +100,7 @@ def test_nothing_that_stands_goes_however_old_it_is(
     status = registrar.get(lease.lease_id)
     assert status is not None
     assert status.is_live
-    assert registrar.call(claim("door", "bob")).code == "HELD"  # type: ignore[union-attr]
+    assert registrar.call(claim("door", "bob")).code == "HELD"
     registrar.call(release(lease))
     assert audit(store).problems == []
 
@@ -143,7 +148,7 @@ def test_an_end_that_was_noticed_late_does_not_keep_a_lease(
     with store.snapshot() as snapshot:
         assert snapshot.entries(EntryQuery())[-2].event.type == "lease.expired"
     done = pruned(store)
-    assert (done.entries, done.leases) == (2, 1)
+    assert (done.entries, done.records) == (2, 1)
     assert lease.lease_id not in lease_ids(store)
 
 
@@ -208,7 +213,7 @@ def test_the_tables_are_rebuilt_from_the_checkpoint_on(
         assert snapshot.state() == before
         assert snapshot.read(Keys(requests={request.request_key})).requests
     assert audit(store).problems == []
-    assert standing.lease_id in before.leases
+    assert standing.lease_id in before.of("lease")
 
 
 def test_keys_from_before_the_checkpoint_still_count(
@@ -291,11 +296,11 @@ def test_it_goes_batch_by_batch_and_others_write_in_between(
     monkeypatch.setattr(pruning, "encode_state", spell_and_let_others_in)
     done = prune(store, actor="ops", batch_entries=4)
     assert pruned_to == [0, 4, 8, 12]
-    assert (done.entries, done.leases, done.through, done.checkpoint) == (13, 6, 13, 21)
+    assert (done.entries, done.records, done.through, done.checkpoint) == (13, 6, 13, 21)
     assert positions(store) == [*range(14, 22)]
     assert len(lease_ids(store)) == 4
     assert audit(store).problems == []
-    assert rebuild(store).leases.keys() == lease_ids(store)
+    assert rebuild(store).of("lease").keys() == lease_ids(store)
 
 
 def test_no_more_leases_are_written_than_entries_go_and_once_at_the_end(
@@ -308,9 +313,9 @@ def test_no_more_leases_are_written_than_entries_go_and_once_at_the_end(
     clock.advance(28 * DAY)
     written: list[int] = []
 
-    def spell(state: State, checkpoint: StoreCheckpointed) -> bytes:
-        spelled = encode_state(state, checkpoint)
-        written.append(len(decode_state(spelled).leases))
+    def spell(state: State, checkpoint: StoreCheckpointed, families: Families) -> bytes:
+        spelled = encode_state(state, checkpoint, families)
+        written.append(len(decode_state(spelled, families).of("lease")))
         return spelled
 
     monkeypatch.setattr(pruning, "encode_state", spell)
@@ -360,7 +365,7 @@ def test_what_is_left_of_the_history_of_a_pruned_lease_is_found(
 ) -> None:
     old = granted(registrar.call(claim("door")))
     clock.advance(20 * DAY)
-    registrar.call(Sweep(lease_ids=(old.lease_id,), request_id="late"))
+    registrar.call(Sweep(family="lease", key=old.lease_id, request_id="late"))
     assert registrar.beginning() is None
     pruned(store, keep=15 * DAY)
     assert lease_ids(store) == set()

@@ -11,10 +11,11 @@ from leasehold.kernel.lease.answers import Granted, Released
 from leasehold.kernel.lease.commands import Renew, Wanted
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
+from leasehold.kernel.ledger.commands import SweepDue, SweptDue
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND as SECOND
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
-from tests.engine.doubles import SIGNAL_SECONDS, Caller, WatchedStore, claim, granted, release
+from tests.engine.doubles import SIGNAL_SECONDS, Caller, WatchedStore, claim, expect, granted, release
 
 
 @pytest.fixture
@@ -128,15 +129,21 @@ def test_pages_are_from_one_to_the_maximum(registrar: Registrar) -> None:
     assert registrar.page(LeaseQuery(limit=PAGE_MAXIMUM)) == []
 
 
-def test_overdue_leases_are_those_whose_end_nobody_recorded(registrar: Registrar, clock: FakeClock) -> None:
+def swept(registrar: Registrar, limit: int) -> int:
+    return expect(SweptDue, registrar.call(SweepDue(limit=limit, request_id="sweep"))).ended
+
+
+def test_a_sweep_records_the_ends_that_nobody_has_recorded(registrar: Registrar, clock: FakeClock) -> None:
     old = [grant(registrar, f"door-{number}").lease_id for number in range(3)]
     clock.advance(5)
     grant(registrar, "young")
-    assert list(registrar.overdue(10)) == []
+    assert swept(registrar, 10) == 0
     clock.advance(5)
 
-    assert sorted(registrar.overdue(10)) == sorted(old)
-    assert len(list(registrar.overdue(2))) == 2
+    assert swept(registrar, 2) == 2
+    assert swept(registrar, 10) == 1
+    ended = registrar.page(LeaseQuery(states=(LeaseState.EXPIRED,)))
+    assert sorted(status.lease.lease_id for status in ended) == sorted(old)
 
 
 def test_a_look_does_not_wait_for_a_writer(clock: FakeClock) -> None:

@@ -1,12 +1,14 @@
 """Stores from before there were seals: what came before is chained, what comes now is sealed."""
 
+from msgspec.structs import replace
+
 from leasehold.engine.audit import audit
 from leasehold.engine.port import Batch, Store
 from leasehold.engine.pruning import prune
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.lease.events import StoreOpened, encode_event
 from leasehold.kernel.ledger.authority import evolve_authority, observe
-from leasehold.kernel.ledger.chain import GENESIS_HASH, entry_of, link
+from leasehold.kernel.ledger.chain import GENESIS_HASH, Entry, link
+from leasehold.kernel.ledger.events import StoreOpened, encode_event
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, granted
 
@@ -16,11 +18,11 @@ def make_old(store: Store) -> None:
     with store.write() as transaction:
         event = observe(None, transaction.reading())
         assert isinstance(event, StoreOpened)
+        event = replace(event, families=store.families.versions)
         body = encode_event(event)
         batch = Batch(
-            entries=[entry_of(1, body, link(GENESIS_HASH, 1, body))],
-            created=[],
-            changed=[],
+            entries=[Entry(position=1, event=event, body=body, hash=link(GENESIS_HASH, 1, body))],
+            changes=(),
             authority=evolve_authority(None, event),
             ended_eras=[],
         )

@@ -8,16 +8,19 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from leasehold.kernel.lease.answers import Answer, Granted, Waiting
-from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command
-from leasehold.kernel.lease.events import Event, LeaseIssued, LeaseLeft
+from leasehold.kernel.lease.commands import Acquire, ChangeMode
+from leasehold.kernel.lease.events import LeaseIssued, LeaseLeft
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.ticket import AGEING_NS
+from leasehold.kernel.ledger.authority import Outage
+from leasehold.kernel.ledger.commands import Command, Swept
+from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 
 
-def alive(leases: Iterable[Lease], now: Tick) -> list[Lease]:
-    """The leases and waiters that still count; one with a lock-delay is the registrar's then."""
+def alive(leases: Iterable[Lease], now: Tick, outage: Outage | None = None) -> list[Lease]:
+    """The leases and waiters that still count; one that leaves a delay is the registrar's then."""
     counted = []
     for one in leases:
         if one.state not in (LeaseState.ACTIVE, LeaseState.PENDING):
@@ -26,9 +29,17 @@ def alive(leases: Iterable[Lease], now: Tick) -> list[Lease]:
         over_ns = now.value - expires.value if expires is not None and expires.era == now.era else -1
         if over_ns < 0:
             counted.append(one)
-        elif one.state is LeaseState.ACTIVE and over_ns < one.lock_delay_ns:
-            counted.append(replace(one, holder="registrar", metadata={"lock_delay_for": one.holder}))
+        elif one.state is LeaseState.ACTIVE and (over_ns < one.lock_delay_ns or is_kept(one, now, outage)):
+            counted.append(replace(one, holder="registrar", delayed_for=one.holder))
     return counted
+
+
+def is_kept(one: Lease, now: Tick, outage: Outage | None) -> bool:
+    """Whether a lease lapsed while the registrar was down, and is kept for who had it."""
+    expires = one.expires_tick
+    if outage is None or expires is None or expires.era != now.era or one.is_unconfirmed or one.delayed_for:
+        return False
+    return outage.since < expires.value <= outage.until and now.value < outage.settles_until
 
 
 def touch(one: str, other: str) -> bool:
@@ -75,7 +86,7 @@ def blockers(
     for one in leases:
         if one.tenant != tenant or one.holder == holder or not touch(one.resource, resource):
             continue
-        if one.holder == "registrar" and one.metadata == {"lock_delay_for": holder}:
+        if one.delayed_for == holder:
             continue
         conflict = Mode.EXCLUSIVE in (one.mode, mode)
         if one.state is LeaseState.PENDING:
@@ -123,10 +134,16 @@ def leads_back(graph: dict[str, set[str]], holder: str) -> bool:
 
 
 def check_crowd(
-    before: list[Lease], after: list[Lease], now: Tick, command: Command, answer: Answer | Refusal
+    before: list[Lease],
+    after: list[Lease],
+    now: Tick,
+    command: Command,
+    answer: Answer | Swept | Refusal,
+    *,
+    outage: Outage | None = None,
 ) -> None:
     """Hold an answer against all records: those before it, and those after it."""
-    counted = alive(before, now)
+    counted = alive(before, now, outage)
     match command, answer:
         case Acquire(), Refusal(code=RefusalCode.HELD):
             assert _obstacles(counted, now, command), "refused, and nothing was in the way"
@@ -147,7 +164,7 @@ def check_crowd(
         case _:
             pass
     for tenant in {one.tenant for one in after}:
-        graph = waits(alive(after, now), now, tenant)
+        graph = waits(alive(after, now, outage), now, tenant)
         assert not any(leads_back(graph, holder) for holder in graph), "some wait for ever"
 
 
@@ -207,3 +224,14 @@ def check_order(before: list[Lease], now: Tick, command: Command, events: list[E
             if one.tenant == event.tenant and one.holder != event.holder and order(one) < place:
                 conflict = Mode.EXCLUSIVE in (one.mode, event.mode)
                 assert not (conflict and touch(one.resource, event.resource)), (event, one)
+
+
+def check_kept(before: list[Lease], now: Tick, outage: Outage, events: list[Event]) -> None:
+    """Nobody is granted what is kept for whoever lost it while the registrar was down."""
+    kept = [one for one in before if one.state is LeaseState.ACTIVE and is_kept(one, now, outage)]
+    for event in events:
+        if isinstance(event, LeaseIssued) and event.holder != "registrar":
+            for one in kept:
+                strange = one.tenant == event.tenant and one.holder != event.holder
+                conflict = Mode.EXCLUSIVE in (one.mode, event.mode)
+                assert not (strange and conflict and touch(one.resource, event.resource)), (event, one)

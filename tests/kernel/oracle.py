@@ -1,8 +1,9 @@
 """Whether an answer of the kernel is the one that the model gives."""
 
-from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed
+from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke
 from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.commands import Command, Sweep, Swept
 from leasehold.kernel.ledger.refusals import Refusal
 from tests.kernel.model import (
     ALREADY_HELD,
@@ -20,7 +21,7 @@ UNIT = 1_000_000
 """How many ticks are one unit of the model's time."""
 
 
-def check_answer(model: Model, command: Command, answer: Answer | Refusal, events: int) -> None:
+def check_answer(model: Model, command: Command, answer: Answer | Swept | Refusal, events: int) -> None:
     """Compare the answer with the model's, and let the model follow. `events` says how many there were."""
     match command, answer:
         case Acquire(), Granted(repeated=True):
@@ -40,8 +41,8 @@ def check_answer(model: Model, command: Command, answer: Answer | Refusal, event
             one = model.grants.get(command.lease_id)
             anybody = "" if one is None else one.holder
             check_end(model, command.tenant, anybody, command.lease_id, answer)
-        case Sweep(), Swept(leases=leases):
-            assert not any(model.is_live(lease.lease_id) for lease in leases)
+        case Sweep(), Swept(ended=ended):
+            assert not (ended and model.is_live(command.key))
         case _:
             raise AssertionError((command, answer))
 

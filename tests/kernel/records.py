@@ -6,17 +6,16 @@ from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
-    Command,
     Derive,
     Release,
     Renew,
     Revoke,
     Spend,
-    Sweep,
     Transfer,
 )
 from leasehold.kernel.lease.model import Lease, Mode
 from leasehold.kernel.ledger.authority import Authority, ClockReading, Era
+from leasehold.kernel.ledger.commands import Command, Sweep
 from leasehold.kernel.ledger.tick import Now, Tick
 
 TOKEN = (1 << 32) + 1
@@ -25,7 +24,7 @@ ACQUIRE = Acquire(request_id="r", lease_id="lease-1", resource="door", holder="a
 RENEW = Renew(request_id="r", lease_ids=("lease-1",), holder="ann")
 RELEASE = Release(request_id="r", lease_ids=("lease-1",), holder="ann")
 REVOKE = Revoke(request_id="r", lease_id="lease-1", operator="olga", reason="maintenance")
-SWEEP = Sweep(request_id="r", lease_ids=("lease-1",))
+SWEEP = Sweep(request_id="r", family="lease", key="lease-1")
 DERIVE = Derive(
     request_id="r",
     parent_id="lease-1",

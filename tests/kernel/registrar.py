@@ -5,50 +5,38 @@ deciding is repeatable and leaves the view alone, the events survive their encod
 replays to the very records the view ended with, tokens rise, and no invariant is broken.
 """
 
-import copy
 import itertools
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from leasehold.kernel.lease.answers import (
-    Answer,
-    Ended,
-    Granted,
-    Released,
-    Renewal,
-    Renewed,
-    Spent,
-    Swept,
-    Waiting,
-)
+from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Spent, Waiting
 from leasehold.kernel.lease.budget import DIMENSIONS, Amounts, Budget
-from leasehold.kernel.lease.check import check_command
 from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
-    Command,
     Derive,
     Release,
     Renew,
     Revoke,
     Spend,
-    Sweep,
     Transfer,
 )
-from leasehold.kernel.lease.decide import decide
 from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.delegation import Delegation
-from leasehold.kernel.lease.events import Event, LeaseIssued, Remembered, decode_event, encode_event
-from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.events import LeaseIssued
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.lease.records import CHILDREN_PAGE, Keys, Missing, Records
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.quotas import Quotas
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.authority import Authority, ClockReading, now_of, observe
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.commands import Command, Sweep, Swept
+from leasehold.kernel.ledger.events import Event, RegistrarResumed, encode_event
+from leasehold.kernel.ledger.records import Keys, Missing, Records
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
-from leasehold.kernel.ledger.state import State, replay
+from leasehold.kernel.ledger.state import Folding, State, invariants, replay
 from leasehold.kernel.ledger.tick import Now
-from leasehold.stores.memory.queues import read_queues
+from tests.kernel.deciding import contents, decide, decide_for_good, lease_view, outcome
+from tests.kernel.shelf import found
 
 SECOND = 1_000_000_000
 HOUR = 3600 * SECOND
@@ -65,6 +53,7 @@ class Registrar:
         self.quotas = quotas or Quotas()
         self.ledger: list[Event] = []
         self.state = State()
+        self._folding = Folding(LEASES, self.state)
         self.clock = 1_000 * SECOND
         self.wall_ns = 1_700_000_000 * SECOND
         self.boot_id = "boot-1"
@@ -106,76 +95,88 @@ class Registrar:
         self.replayable = False
 
     def lease(self, lease_id: str) -> Lease:
-        return self.state.leases[lease_id]
+        lease: Lease = self.state.of(LEASE)[lease_id]
+        return lease
 
     def put(self, lease: Lease) -> Lease:
         """Keep a lease that no event of this ledger made: from a foreign clock, or by a damaged row."""
         self.now()
-        self.state.leases[lease.lease_id] = lease
+        self.state.of("lease")[lease.lease_id] = lease
         self.replayable = False
         return lease
 
     def record(self, event: Event) -> None:
-        self.state.apply(event)
+        self._folding.apply(event)
         self.ledger.append(event)
 
     def found(self, keys: Keys) -> Records:
         """What a store would answer."""
         return found(self.state, self.ledger, keys)
 
-    def view(self) -> View:
-        return View(self.authority, self.quotas)
+    def view(self) -> LeaseView:
+        return lease_view(self.authority, self.quotas)
 
-    def loaded_view(self, command: Command) -> View:
-        """A view with what the command is sure to need: nothing, if it is refused unread."""
+    def loaded_view(self, *commands: Command) -> LeaseView:
+        """A view with what the commands are sure to need: nothing, if they are refused unread."""
         view = self.view()
-        if check_command(command) is None:
-            keys = view.lacking([command])
-            if keys is not None:
-                view.load(keys, self.found(keys))
-            keys = view.lacking_in_crowds([command]) if view.is_crowded else None
-            if keys is not None:
-                view.load(keys, self.found(keys))
+        self.load_needs(view, *commands)
         return view
 
-    def decide(self, command: Command, view: View | None = None) -> Decision | Refusal:
+    def load_needs(self, view: LeaseView, *commands: Command) -> None:
+        """Load what the commands are sure to need, round after round."""
+        family = LEASES.named[LEASE]
+        wellformed = [command for command in commands if LEASES.check(command) is None]
+        while (keys := family.needs(wellformed, view.ledger)) is not None:
+            view.ledger.load(keys, self.found(keys))
+
+    def decide(self, command: Command, view: LeaseView | None = None) -> Decision | Refusal:
         """Decide without committing, loading what is missing on the way."""
         now = self.now()
         if view is None:
             view = self.loaded_view(command)
         while True:
+            before = contents(view)
             try:
-                return decide(command, view, now)
+                decided = decide(command, view, now)
             except Missing as missing:
-                view.load(missing.keys, self.found(missing.keys))
+                assert contents(view) == before, "nothing is left of what could not be decided"
+                view.ledger.load(missing.keys, self.found(missing.keys))
+            else:
+                assert contents(view) == before, "what was undone must leave no trace"
+                return decided
 
-    def ask(self, command: Command) -> Answer | Refusal:
+    def ask(self, command: Command) -> Answer | Swept | Refusal:
         """Decide and commit."""
-        self.now()
+        now = self.now()
         eager, lazy = self.loaded_view(command), self.view()
         decided = self.decide(command, eager)
-        before = copy.deepcopy(vars(eager))
+        before = contents(eager)
         assert self.decide(command, eager) == decided, "deciding twice must give the same"
-        assert vars(eager) == before, "deciding must not change the view"
         assert self.decide(command, lazy) == decided, "loading on demand must give the same"
+        assert decide_for_good(command, eager, now) == decided, "keeping it must give the same"
         if isinstance(decided, Refusal):
+            assert contents(eager) == before, "a refusal must leave no trace"
             return decided
-        eager.fold(decided.events, decided.leases)
+        self._commit(decided, eager)
+        return outcome(decided)
+
+    def _commit(self, decided: Decision, view: LeaseView) -> None:
+        before = dict(self.state.of(LEASE))
         for event in decided.events:
             self.record(event)
-            assert decode_event(encode_event(event)) == event
+            assert LEASES.decode_event(encode_event(event)) == event
             if isinstance(event, LeaseIssued):
                 assert event.token > self.highest_token, "tokens must rise"
                 self.highest_token = event.token
-        assert eager.created | eager.changed == {
-            name: self.state.leases[name] for event in decided.events for name in event.lease_ids
+        assert {change.key: (change.before, change.after) for change in view.changes()} == {
+            key: (before.get(key), self.lease(key)) for event in decided.events for key in event.keys
         }
-        assert eager.authority == self.authority
+        assert view.authority == self.authority
         if self.replayable:
-            assert replay(decode_event(encode_event(event)) for event in self.ledger) == self.state
-        broken = invariants(self.state)
+            again = (LEASES.decode_event(encode_event(event)) for event in self.ledger)
+            assert replay(again, LEASES) == self.state
+        broken = invariants(self.state, LEASES)
         assert not broken, broken
-        return decided.answer
 
     def claim(self, holder: str = "ann", resource: str = "door", **fields: Any) -> Acquire:
         """A claim with fresh ids, for whatever the test does not say."""
@@ -286,12 +287,12 @@ class Registrar:
 
     def holders(self, resource: str = "door") -> list[str]:
         """Who is recorded as holding a resource, oldest token first."""
-        leases = sorted(self.state.leases.values(), key=lambda one: one.token)
+        leases = sorted(self.state.of("lease").values(), key=lambda one: one.token)
         return [one.holder for one in leases if one.resource == resource and one.state is LeaseState.ACTIVE]
 
     def queue(self, resource: str = "door") -> list[str]:
         """Who waits for a resource, first in line first."""
-        unended = [one for one in self.state.leases.values() if not one.is_terminal]
+        unended = [one for one in self.state.of("lease").values() if not one.is_terminal]
         return [one.holder for one in _queue(unended, "default", resource)]
 
     def _about(self, leases: tuple[Lease, ...]) -> dict[str, Any]:
@@ -315,49 +316,27 @@ class Registrar:
         return answer
 
     def sweep(self, *leases: Lease) -> tuple[Lease, ...]:
-        lease_ids = tuple(lease.lease_id for lease in leases)
-        return expect(Swept, self.ask(Sweep(lease_ids=lease_ids, request_id="sweep"))).leases
+        """Sweep leases one by one, and return those that this has ended."""
+        names = dict.fromkeys(lease.lease_id for lease in leases)
+        ended = [name for name in names if expect(Swept, self.ask(sweeping(name))).ended]
+        return tuple(self.lease(name) for name in ended)
+
+    def resume(self, down_since: int, settles_for: int) -> None:
+        """Be there again after an outage since a tick, of which the rest of the world learns now."""
+        now = self.now()
+        settles_until = now.tick.value + settles_for
+        resumed = RegistrarResumed(
+            tick=now.tick,
+            at_ns=now.wall_ns,
+            actor="registrar",
+            down_since=down_since,
+            settles_until=settles_until,
+        )
+        self.record(resumed)
 
     def history(self) -> list[str]:
         """The types of all events so far."""
         return [event.type for event in self.ledger]
-
-
-def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
-    """What a store that keeps this state and this history would answer."""
-    leases = state.leases.values()
-    unended = [lease for lease in leases if not lease.is_terminal]
-    requests = {event.request: event for event in ledger if isinstance(event, Remembered)}
-    chosen = [lease for lease in leases if _is_asked_for(lease, keys)]
-    records = Records(
-        requests={key: event for key, event in requests.items() if key in keys.requests},
-        grants={
-            event.lease_id: event
-            for event in ledger
-            if isinstance(event, LeaseIssued) and event.lease_id in keys.grants
-        },
-        holders={
-            (tenant, holder): sum(one.tenant == tenant and one.holder == holder for one in unended)
-            for tenant, holder in keys.holders
-        },
-        tenants={tenant: sum(one.tenant == tenant for one in unended) for tenant in keys.tenants},
-        eras={number: era for number, era in state.eras.items() if number in keys.eras},
-        children={
-            parent: [
-                lease
-                for lease in unended
-                if lease.delegation is not None and lease.delegation.parent == parent
-            ][:CHILDREN_PAGE]
-            for parent in keys.children
-        },
-    )
-    read_queues(unended, keys, records)
-    chosen += records.leases
-    records.leases = list({lease.lease_id: lease for lease in chosen}.values())
-    chosen += [child for here in records.children.values() for child in here]
-    named = keys.resources | {(lease.tenant, lease.resource) for lease in chosen}
-    records.awaited = {(one.tenant, one.resource) for one in unended if one.is_waiting} & named
-    return records
 
 
 def _queue(unended: list[Lease], tenant: str, resource: str) -> list[Lease]:
@@ -369,10 +348,9 @@ def _queue(unended: list[Lease], tenant: str, resource: str) -> list[Lease]:
     return sorted(waiting, key=lambda one: one.place)
 
 
-def _is_asked_for(lease: Lease, keys: Keys) -> bool:
-    return lease.lease_id in keys.leases or (
-        lease.state is LeaseState.ACTIVE and (lease.tenant, lease.resource) in keys.resources
-    )
+def sweeping(lease_id: str, request_id: str = "sweep") -> Sweep:
+    """What sweeps one lease."""
+    return Sweep(family=LEASE, key=lease_id, request_id=request_id)
 
 
 def expect(kind: type[Kind], answer: object) -> Kind:

@@ -10,35 +10,31 @@ several resources was granted whole; a claim that was given back has left neithe
 late duplicate brings nothing back; deciding again gives the same, and events survive their encoding.
 """
 
+from collections.abc import Iterable
 from itertools import permutations
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from leasehold.kernel.lease.answers import Answer, Granted, Waiting
-from leasehold.kernel.lease.commands import (
-    Acquire,
-    ChangeMode,
-    Command,
-    Release,
-    Revoke,
-    Sweep,
-    Transfer,
-    Wanted,
-)
-from leasehold.kernel.lease.decide import decide
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Release, Revoke, Transfer, Wanted
 from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import REGISTRAR, Event, LeaseIssued, decode_event, encode_event
-from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.events import LeaseIssued
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
-from leasehold.kernel.lease.records import Missing
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.needs import needs
+from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
+from leasehold.kernel.ledger.commands import Command, Swept
+from leasehold.kernel.ledger.events import REGISTRAR, Event, encode_event
+from leasehold.kernel.ledger.records import Missing
 from leasehold.kernel.ledger.refusals import Refusal
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.state import Folding, State, invariants
 from leasehold.kernel.ledger.tick import Tick
 from tests.kernel.crowd_oracle import alive, blockers, check_crowd, check_order, order, upgrades
-from tests.kernel.registrar import SECOND, found
+from tests.kernel.deciding import contents, decide, lease_view, outcome
+from tests.kernel.registrar import SECOND, sweeping
+from tests.kernel.shelf import branch, found
 
 TTL_NS = 32 * SECOND
 DELAY_NS = 2 * SECOND
@@ -76,7 +72,7 @@ def beginning() -> Crowd:
     event = observe(None, _reading(1_000 * SECOND))
     assert event is not None
     state = State()
-    state.apply(event)
+    Folding(LEASES, state).apply(event)
     return Crowd(state, (event,), 1_000 * SECOND, {}, {}, ())
 
 
@@ -91,7 +87,8 @@ def now_in(crowd: Crowd) -> Tick:
 
 def lease_of(crowd: Crowd, who: str, resource: str) -> Lease | None:
     """What a holder is recorded to hold of a resource."""
-    for lease in crowd.state.leases.values():
+    leases: Iterable[Lease] = crowd.state.of(LEASE).values()
+    for lease in leases:
         if (lease.holder, lease.resource, lease.state) == (who, resource, LeaseState.ACTIVE):
             return lease
     return None
@@ -102,6 +99,10 @@ def taken(crowd: Crowd, step: Step) -> Crowd:
     crowd = crowd._replace(trail=(*crowd.trail, step))
     if step.what == "time":
         return crowd._replace(clock=crowd.clock + step.seconds * SECOND)
+    if step.what == "sweep":
+        for lease_id in crowd.state.of(LEASE):
+            crowd = asked(crowd, step, sweeping(lease_id, f"{len(crowd.trail)}"))
+        return crowd
     command = command_of(crowd, step)
     return crowd if command is None else asked(crowd, step, command)
 
@@ -116,8 +117,6 @@ def command_of(crowd: Crowd, step: Step) -> Command | None:
         return claim
     if step.what == "give back":
         return _give_back(crowd, step.who, claim, lease, number)
-    if step.what == "sweep":
-        return Sweep(lease_ids=tuple(crowd.state.leases), request_id=number) if crowd.state.leases else None
     if lease is None:
         return None
     match step.what:
@@ -170,7 +169,7 @@ def _give_back(
     crowd: Crowd, who: str, claim: Acquire | None, lease: Lease | None, number: str
 ) -> Release | None:
     """Cancel the last claim, or release what it got; else release what was handed over."""
-    leases = crowd.state.leases
+    leases = crowd.state.of(LEASE)
     open_ids: tuple[str, ...] = ()
     if claim is not None and any(not leases[name].is_terminal for name in claim.lease_ids):
         open_ids = claim.lease_ids
@@ -182,11 +181,11 @@ def _give_back(
 def asked(crowd: Crowd, step: Step, command: Command) -> Crowd:
     """Decide a command, write down what follows, and check that it may have."""
     decided = decision(crowd, command)
-    answer = decided if isinstance(decided, Refusal) else decided.answer
+    answer = outcome(decided)
     events: list[Event] = [] if isinstance(decided, Refusal) else [*decided.events]
-    before, now = list(crowd.state.leases.values()), now_in(crowd)
+    before, now = list(crowd.state.of(LEASE).values()), now_in(crowd)
     after = _recorded(crowd, events)
-    leases = list(after.state.leases.values())
+    leases = list(after.state.of(LEASE).values())
     try:
         check_order(before, now, command, events)
         check_crowd(before, leases, now, command, answer)
@@ -200,7 +199,7 @@ def asked(crowd: Crowd, step: Step, command: Command) -> Crowd:
     return _remembering(after, step, command, answer)
 
 
-def _remembering(crowd: Crowd, step: Step, command: Command, answer: Answer | Refusal) -> Crowd:
+def _remembering(crowd: Crowd, step: Step, command: Command, answer: Answer | Swept | Refusal) -> Crowd:
     target = (step.who, step.resource)
     if not isinstance(answer, Granted | Waiting):
         return crowd
@@ -214,16 +213,16 @@ def _remembering(crowd: Crowd, step: Step, command: Command, answer: Answer | Re
 def _recorded(crowd: Crowd, events: list[Event]) -> Crowd:
     if not events:
         return crowd
-    before = crowd.state
-    after = State(leases=dict(before.leases), authority=before.authority, eras=dict(before.eras))
-    highest = max((lease.token for lease in before.leases.values()), default=0)
+    after = branch(crowd.state)
+    folding = Folding(LEASES, after)
+    highest = max((lease.token for lease in after.of(LEASE).values()), default=0)
     for event in events:
-        assert decode_event(encode_event(event)) == event, crowd.trail
+        assert LEASES.decode_event(encode_event(event)) == event, crowd.trail
         if isinstance(event, LeaseIssued):
             assert event.token > highest, crowd.trail
             highest = event.token
-        after.apply(event)
-    broken = invariants(after)
+        folding.apply(event)
+    broken = invariants(after, LEASES)
     assert not broken, (broken, crowd.trail)
     return crowd._replace(state=after, ledger=(*crowd.ledger, *events))
 
@@ -262,7 +261,7 @@ def check_nobody_is_idle(crowd: Crowd) -> None:
     """Once time has been taken note of, nobody waits for what is free."""
     swept = taken(crowd, Step("sweep"))
     now = now_in(swept)
-    counted = alive(swept.state.leases.values(), now)
+    counted = alive(swept.state.of(LEASE).values(), now)
     idle: dict[int, bool] = {}
     for one in counted:
         if one.ticket is not None and (one.state is LeaseState.PENDING or upgrades(one, now)):
@@ -272,12 +271,12 @@ def check_nobody_is_idle(crowd: Crowd) -> None:
 
 
 def _check_cancelled(crowd: Crowd, lease_ids: tuple[str, ...], claim: Acquire | None) -> None:
-    leases = crowd.state.leases
+    leases = crowd.state.of(LEASE)
     assert all(leases[name].is_terminal for name in lease_ids if name in leases), crowd.trail
     if claim is None or claim.lease_ids != lease_ids:
         return
     late = decision(crowd, claim)
-    answer = late if isinstance(late, Refusal) else late.answer
+    answer = outcome(late)
     assert not isinstance(answer, Waiting), crowd.trail
     assert not isinstance(answer, Granted) or answer.ended, crowd.trail
 
@@ -286,16 +285,19 @@ def decision(crowd: Crowd, command: Command) -> Decision | Refusal:
     authority = crowd.state.authority
     assert authority is not None
     now = now_of(authority, _reading(crowd.clock))
-    view = View(authority)
-    keys = view.lacking([command])
+    view = lease_view(authority)
+    keys = needs([command], view.ledger)
     if keys is not None:
-        view.load(keys, found(crowd.state, crowd.ledger, keys))
+        view.ledger.load(keys, found(crowd.state, crowd.ledger, keys))
     while True:
+        before = contents(view)
         try:
             decided = decide(command, view, now)
         except Missing as missing:
-            view.load(missing.keys, found(crowd.state, crowd.ledger, missing.keys))
+            assert contents(view) == before, crowd.trail
+            view.ledger.load(missing.keys, found(crowd.state, crowd.ledger, missing.keys))
         else:
+            assert contents(view) == before, crowd.trail
             assert decide(command, view, now) == decided, crowd.trail
             return decided
 
@@ -303,7 +305,7 @@ def decision(crowd: Crowd, command: Command) -> Decision | Refusal:
 def situation(crowd: Crowd, holders: tuple[str, ...]) -> tuple[object, ...]:
     """All that the law can look at, whoever of the holders has which name."""
     now = now_in(crowd)
-    unended = [lease for lease in crowd.state.leases.values() if not lease.is_terminal]
+    unended = [lease for lease in crowd.state.of(LEASE).values() if not lease.is_terminal]
     ranks = {number: rank for rank, number in enumerate(sorted({_number(lease) for lease in unended}))}
     facts = [(lease.holder, _facts(crowd, lease, now, ranks)) for lease in unended]
     asked = [(holder, _standing(crowd, claim, ranks)) for (holder, _), claim in crowd.claims.items()]
@@ -342,13 +344,13 @@ def _facts(crowd: Crowd, lease: Lease, now: Tick, ranks: dict[int, int]) -> tupl
         waits,
         len(ticket.group) if ticket is not None else 0,
         lease.lock_delay_ns,
-        str(lease.metadata),
+        lease.delayed_for,
     )
 
 
 def _standing(crowd: Crowd, claim: Acquire, ranks: dict[int, int]) -> tuple[object, ...]:
     """How the last claim of a holder stands, which is what asking again is about."""
-    leases = [crowd.state.leases[name] for name in claim.lease_ids]
+    leases = [crowd.state.of(LEASE)[name] for name in claim.lease_ids]
     return (
         claim.resource,
         claim.mode.value,

@@ -7,20 +7,26 @@ limit), with leases that last two units of time, on a machine that can reboot an
 from typing import NamedTuple
 
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.lease.decide import decide
+from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke
 from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import Event, LeaseIssued, decode_event, encode_event
-from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.events import LeaseIssued
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.model import Mode
-from leasehold.kernel.lease.records import Missing
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.needs import needs
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
+from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.events import Event, encode_event
+from leasehold.kernel.ledger.records import Missing
 from leasehold.kernel.ledger.refusals import Refusal
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.state import Folding, State, invariants
+from leasehold.kernel.ledger.tick import Now
+from tests.kernel.deciding import contents, decide, decide_for_good, lease_view, outcome
 from tests.kernel.model import Model
 from tests.kernel.oracle import UNIT, check_answer
-from tests.kernel.registrar import found
+from tests.kernel.registrar import sweeping
+from tests.kernel.shelf import branch, found
 
 TTL = 2
 HOLDERS = ("ann", "bob")
@@ -93,8 +99,9 @@ def taken(world: World, step: Step) -> World:
             seen = 1 if world.state.authority is None else world.state.authority.tick
             return opened(world._replace(reading=reading(seen - 1, boot)))
         case _:
-            command = command_of(world, step)
-            return world if command is None else asked(world, step, command)
+            for command in commands_of(world, step):
+                world = asked(world, step, command)
+            return world
 
 
 def reading(tick_value: int, boot_id: str) -> ClockReading:
@@ -110,50 +117,56 @@ def opened(world: World) -> World:
 
 def recorded(world: World, events: list[Event]) -> World:
     """Write down what happened, and check that it may have."""
-    before = world.state
-    after = State(leases=dict(before.leases), authority=before.authority, eras=dict(before.eras))
+    after = branch(world.state)
+    folding = Folding(LEASES, after)
     for event in events:
-        assert decode_event(encode_event(event)) == event, world.trail
+        assert LEASES.decode_event(encode_event(event)) == event, world.trail
         if isinstance(event, LeaseIssued):
-            assert all(event.token > lease.token for lease in after.leases.values()), world.trail
-        after.apply(event)
-    broken = invariants(after)
+            assert all(event.token > lease.token for lease in after.of(LEASE).values()), world.trail
+        folding.apply(event)
+    broken = invariants(after, LEASES)
     assert not broken, (broken, world.trail)
     if events:
         world.model.happened()
     return world._replace(state=after, ledger=(*world.ledger, *events))
 
 
-def command_of(world: World, step: Step) -> Command | None:
-    """The command for a step; None if it is about a lease that was never granted."""
+def commands_of(world: World, step: Step) -> list[Command]:
+    """The commands for a step; none if it is about a lease that was never granted."""
     number = f"{len(world.trail)}"
     if step.what == "acquire":
-        return Acquire(
-            request_id=number if step.who == "ann" else f"lease-{number}",
-            lease_id=f"lease-{number}",
-            holder=step.who,
-            resource=step.targets[0][1],
-            ttl_ns=TTL * UNIT,
-            mode=Mode.SHARED if step.shared else Mode.EXCLUSIVE,
-            adopt=step.adopt,
-            bound_to_boot=step.who == "ann",
-            max_renewals=1 if step.who == "ann" else -1,
-        )
+        return [_claim(step, number)]
     claims = [world.claims[target] for target in step.targets if target in world.claims]
     lease_ids = tuple(claim.lease_id for claim in claims)
-    if not lease_ids:
-        return None
+    if step.what == "sweep":
+        return [sweeping(lease_id, number) for lease_id in lease_ids]
+    return [_command(step, number, claims[0], lease_ids)] if lease_ids else []
+
+
+def _claim(step: Step, number: str) -> Acquire:
+    return Acquire(
+        request_id=number if step.who == "ann" else f"lease-{number}",
+        lease_id=f"lease-{number}",
+        holder=step.who,
+        resource=step.targets[0][1],
+        ttl_ns=TTL * UNIT,
+        mode=Mode.SHARED if step.shared else Mode.EXCLUSIVE,
+        adopt=step.adopt,
+        bound_to_boot=step.who == "ann",
+        max_renewals=1 if step.who == "ann" else -1,
+    )
+
+
+def _command(step: Step, number: str, claim: Acquire, lease_ids: tuple[str, ...]) -> Command:
     match step.what:
         case "retry":
-            return claims[0]
+            return claim
         case "renew":
             return Renew(request_id=number, holder=step.who, lease_ids=lease_ids)
         case "release":
             return Release(request_id=number, holder=step.who, lease_ids=lease_ids)
-        case "revoke":
-            return Revoke(request_id=number, operator=step.who, lease_id=lease_ids[0], reason="why not")
         case _:
-            return Sweep(request_id=number, lease_ids=lease_ids)
+            return Revoke(request_id=number, operator=step.who, lease_id=lease_ids[0], reason="why not")
 
 
 def asked(world: World, step: Step, command: Command) -> World:
@@ -161,39 +174,46 @@ def asked(world: World, step: Step, command: Command) -> World:
     view, decided = decision(world, command)
     again = decision(world, command)
     assert again[1] == decided, world.trail
-    assert vars(again[0]) == vars(view), world.trail
-    answer = decided if isinstance(decided, Refusal) else decided.answer
+    before = contents(view)
+    assert contents(again[0]) == before, world.trail
+    answer = outcome(decided)
     events: list[Event] = [] if isinstance(decided, Refusal) else [*decided.events]
     if isinstance(answer, Granted):
         assert answer.repeated == (step.what == "retry"), world.trail
     check_answer(world.model, command, answer, len(events))
     after = recorded(world, events)
-    if isinstance(decided, Decision):
-        view.fold(decided.events, decided.leases)
-    assert all(after.state.leases[name] == lease for name, lease in (view.created | view.changed).items()), (
-        world.trail
-    )
+    assert decide_for_good(command, view, moment(world)) == decided, world.trail
+    assert events or contents(view) == before, world.trail
+    leases = after.state.of(LEASE)
+    assert all(leases[change.key] == change.after for change in view.changes()), world.trail
     assert view.authority == after.state.authority, world.trail
-    ended = [lease_id for lease_id, lease in after.state.leases.items() if lease.is_terminal]
+    ended = [lease_id for lease_id, lease in leases.items() if lease.is_terminal]
     assert not any(after.model.is_live(lease_id) for lease_id in ended), world.trail
     if isinstance(command, Acquire) and isinstance(answer, Granted):
         return after._replace(claims=after.claims | {step.targets[0]: command})
     return after
 
 
-def decision(world: World, command: Command) -> tuple[View, Decision | Refusal]:
+def moment(world: World) -> Now:
     assert world.state.authority is not None
     assert observe(world.state.authority, world.reading) is None, world.trail
-    now = now_of(world.state.authority, world.reading)
-    view = View(world.state.authority)
-    keys = view.lacking([command])
+    return now_of(world.state.authority, world.reading)
+
+
+def decision(world: World, command: Command) -> tuple[LeaseView, Decision | Refusal]:
+    assert world.state.authority is not None
+    view = lease_view(world.state.authority)
+    keys = needs([command], view.ledger)
     assert keys is not None
-    view.load(keys, found(world.state, world.ledger, keys))
+    view.ledger.load(keys, found(world.state, world.ledger, keys))
     while True:
+        before = contents(view)
         try:
-            decided = decide(command, view, now)
+            decided = decide(command, view, moment(world))
         except Missing as missing:
-            view.load(missing.keys, found(world.state, world.ledger, missing.keys))
+            assert contents(view) == before, world.trail
+            view.ledger.load(missing.keys, found(world.state, world.ledger, missing.keys))
         else:
-            assert decide(command, view, now) == decided, world.trail
+            assert contents(view) == before, world.trail
+            assert decide(command, view, moment(world)) == decided, world.trail
             return view, decided

@@ -14,19 +14,19 @@ from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.commands import Acquire, Derive, Release, Revoke, Spend
 from leasehold.kernel.lease.events import (
-    Event,
     LeaseExpired,
     LeaseIssued,
     LeaseRearmed,
     LeaseReleased,
     LeaseRenewed,
     LeaseRevoked,
-    encode_event,
 )
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.model import ReleaseReason as KernelReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.events import Event, encode_event
 from leasehold.kernel.ledger.state import replay
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer import (
@@ -168,8 +168,10 @@ def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Clie
 
     reducer = fold(entries)
 
-    replayed = replay([entry.event for entry in entries])
-    assert {lease_id: lease.record for lease_id, lease in reducer.state.leases.items()} == replayed.leases
+    replayed = replay([entry.event for entry in entries], LEASES)
+    assert {lease_id: lease.record for lease_id, lease in reducer.state.leases.items()} == replayed.of(
+        "lease"
+    )
     assert reducer.position == entries[-1].position
     counts = (reducer.state.released_count(), reducer.state.expired_count(), reducer.state.revoked_count())
     assert counts == (4, 1, 4)

@@ -14,6 +14,7 @@ from leasehold.engine.pruning import prune
 from leasehold.engine.recording import open_epoch
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import StoreRejected
+from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.memory.writing import MemoryTransaction
@@ -108,5 +109,5 @@ def test_tables_are_made_anew_although_another_writer_comes_in_between(
 
     monkeypatch.setattr(MemoryTransaction, "rebuild", disturbed)
 
-    assert rebuild(watched).leases
+    assert rebuild(watched).of(LEASE)
     assert next(conflicts, None) is None

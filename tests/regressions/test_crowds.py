@@ -11,7 +11,7 @@ from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Release, Wanted
 from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.model import Mode
-from leasehold.kernel.lease.records import Keys
+from leasehold.kernel.lease.records import LEASE, lease_keys
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from tests.kernel.registrar import SECOND, Registrar, expect
 
@@ -52,8 +52,8 @@ def test_a_deadlock_is_named_by_the_oldest_wait_whatever_was_read_first(first: s
         registrar.grant("ann", resource)
     waits = {resource: registrar.join("bob", resource) for resource in ("a", "b")}
     view = registrar.view()
-    keys = Keys(leases={waits[first].lease_id})
-    view.load(keys, registrar.found(keys))
+    keys = lease_keys(keys={waits[first].lease_id})
+    view.load(keys.families[LEASE], registrar.found(keys).families[LEASE])
 
     refusal = expect(Refusal, registrar.decide(registrar.claim("ann", "c", wait=True), view))
 

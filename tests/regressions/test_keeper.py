@@ -14,8 +14,9 @@ from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.answers import Granted, Renewal
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.commands import Acquire, Command, Derive
+from leasehold.kernel.lease.commands import Acquire, Derive
 from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 
@@ -25,8 +26,8 @@ SECOND = 1_000_000_000
 class Desk(Registrar):
     """A registrar that answers at once."""
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
-        deliver(self.call(command))
+    def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
+        deliver(self.call(command, caller))
         return Call(command, deliver)
 
 

@@ -22,7 +22,7 @@ def test_a_lease_id_that_comes_again_after_its_lease_was_pruned_is_no_broken_inv
     assert granted(registrar.call(adopting)).adopted_from == "first"
     clock.advance(2 * 3600)
     registrar.call(claim("gate"))
-    assert prune(store, actor="ops", keep_ns=HOUR_NS).leases == 1
+    assert prune(store, actor="ops", keep_ns=HOUR_NS).records == 1
     again = claim("window", lease_id="first", request_id="first")
     assert granted(registrar.call(again)).lease_id == "first"
     assert audit(store).problems == []

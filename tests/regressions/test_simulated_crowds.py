@@ -168,7 +168,7 @@ def test_a_lease_with_the_id_of_a_pruned_one_leaves_a_lock_delay_of_its_own() ->
     registrar = Registrar()
     registrar.revoke(registrar.grant("ann", lease_id="again", lock_delay_ns=5 * SECOND))
     registrar.advance(6)
-    del registrar.state.leases["again"]
+    del registrar.state.of("lease")["again"]
     registrar.replayable = False
 
     registrar.revoke(registrar.grant("bob", lease_id="again", lock_delay_ns=5 * SECOND))

@@ -18,6 +18,8 @@ from leasehold.engine.port import Batch, EntryQuery, Store
 from leasehold.errors import ClientClosed, StoreRejected
 from leasehold.kernel.lease.answers import Granted, Renewed
 from leasehold.kernel.lease.commands import Acquire, Renew
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.journal import Change
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -63,8 +65,7 @@ def test_a_store_in_memory_holds_the_law_against_whoever_writes_past_it() -> Non
     assert authority is not None
     double = Batch(
         entries=entries[-1:],
-        created=[replace(granted.lease, lease_id="lease-2", holder="bob")],
-        changed=[],
+        changes=[Change(LEASE, "lease-2", None, replace(granted.lease, lease_id="lease-2", holder="bob"))],
         authority=authority,
         ended_eras=[],
     )

@@ -25,7 +25,7 @@ def test_any_number_of_watchers_leaves_threads_for_everything_else(address: str,
                     await leases.list()
                 lease = await leases.acquire("door")
                 seen = await asyncio.gather(*following)
-            assert {entry.event.lease_ids for entry in seen} == {(lease.lease_id,)}
+            assert {entry.event.keys for entry in seen} == {(lease.lease_id,)}
 
     asyncio.run(scenario(address.format(folder=tmp_path)))
 

@@ -16,11 +16,11 @@ from leasehold.enforcing.fence import Fence
 from leasehold.engine import pruning, walking
 from leasehold.engine.beginning import find_beginning
 from leasehold.engine.registrar import LeaseStatus, status_of
-from leasehold.kernel.lease import forgotten as forgetting
-from leasehold.kernel.lease.events import StoreCheckpointed
 from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger import checkpoint
-from leasehold.kernel.ledger import state as replay
+from leasehold.kernel.ledger.events import StoreCheckpointed
+from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory.tables import MemoryTables
 from simulator import SimulationFailed, simulate
@@ -68,8 +68,8 @@ def test_a_lease_that_goes_although_what_granted_it_stays(monkeypatch: pytest.Mo
 def test_a_checkpoint_without_what_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     spell = checkpoint.encode_state
 
-    def poorer(state: State, event: StoreCheckpointed) -> bytes:
-        return spell(replace(state, leases={}), event)
+    def poorer(state: State, event: StoreCheckpointed, families: Families) -> bytes:
+        return spell(replace(state, records={LEASE: {}}), event, families)
 
     monkeypatch.setattr(pruning, "encode_state", poorer)
     assert found(PRUNING)
@@ -80,7 +80,7 @@ def test_tables_that_are_made_anew_without_their_indexes(monkeypatch: pytest.Mon
 
     def forgetful(self: MemoryTables, state: State) -> None:
         make(self, state)
-        self.requests = {}
+        self.ledger.requests = {}
 
     monkeypatch.setattr(MemoryTables, "rebuild", forgetful)
     assert "made anew are not what they were" in found(PRUNING)
@@ -145,8 +145,7 @@ def let_go(
     monkeypatch: pytest.MonkeyPatch, choose: Callable[[Mapping[str, Lease], StoreCheckpointed], list[str]]
 ) -> None:
     """Let pruning, and every replay, let go of other leases than it should."""
-    for module in (pruning, checkpoint, replay, forgetting):
-        monkeypatch.setattr(module, "forgotten", choose)
+    monkeypatch.setattr("leasehold.kernel.lease.family.forgotten", choose)
 
 
 def found(worlds: Iterable[range]) -> str:

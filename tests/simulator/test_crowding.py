@@ -18,14 +18,15 @@ from leasehold.kernel.lease import place as placing
 from leasehold.kernel.lease import queue as queueing
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import LeaseLeft, LeaseReleased
-from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.lease.events import LeaseReleased
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.rules import change_mode, transfer
 from leasehold.kernel.lease.rules import contend as claiming
+from leasehold.kernel.lease.rules import release as releasing
 from leasehold.kernel.lease.rules import repeat as asking
 from leasehold.kernel.lease.ticket import Ticket
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from simulator import SimulationFailed, simulate
 
 SEEDS = 120
@@ -88,19 +89,14 @@ def test_a_waiter_that_is_silent_for_ever_and_keeps_its_place(monkeypatch: pytes
 
 
 def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Whoever leaves is taken out of the queue, and granted what it waited for all the same.
-    promote = queueing.promote
+    # Whoever leaves is told so, and is granted what it waited for all the same.
+    end = releasing.end
 
-    def absent_minded(self: Plan) -> None:
-        cancelled = [event for event in self.events if isinstance(event, LeaseLeft) and event.request]
-        for event in cancelled:
-            waiter = self.view.lease(event.lease_id)
-            assert waiter is not None
-            self._changed[event.lease_id] = waiter
-            self.events.remove(event)
-        promote(self)
+    def absent_minded(lease: Lease, *rest: Any) -> Any:
+        events, ended = end(lease, *rest)
+        return ([] if lease.state is LeaseState.PENDING else events), ended
 
-    monkeypatch.setattr(queueing, "promote", absent_minded)
+    monkeypatch.setattr(releasing, "end", absent_minded)
     assert "stands" in found()
 
 
@@ -110,13 +106,13 @@ def test_a_claim_that_is_granted_in_part(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree_of = View.tree_of
+    tree_of = LeaseView.tree_of
 
-    def flat(self: View, tenant: str, path: str, limit: int) -> tuple[list[Lease], frozenset[Mode]]:
+    def flat(self: LeaseView, tenant: str, path: str, limit: int) -> tuple[list[Lease], frozenset[Mode]]:
         found, cut = tree_of(self, tenant, path, limit)
         return [lease for lease in found if lease.resource == path], cut
 
-    monkeypatch.setattr(View, "tree_of", flat)
+    monkeypatch.setattr(LeaseView, "tree_of", flat)
     monkeypatch.setattr(plan, "related", lambda one, other: one == other)
     assert found_one_of("overtook", "stood in its way")
     monkeypatch.setattr("simulator.truth._stands_in_the_way", lambda *_: False)
@@ -202,9 +198,7 @@ def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyP
 
 
 def test_a_waiter_that_is_not_granted_what_has_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "leasehold.kernel.lease.decide.grant_what_is_free", lambda decision, view, now: decision
-    )
+    monkeypatch.setattr("leasehold.kernel.lease.family.promote_after", lambda event, view, now: None)
     assert "nothing is in its way" in found()
 
 
@@ -252,7 +246,7 @@ def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave it to what holders believe."""
     crowd_judge = "simulator.crowd_judge.CrowdJudge"
     for name in ("problem_before", "problem_after"):
-        monkeypatch.setattr(f"{crowd_judge}.{name}", lambda *_: None)
+        monkeypatch.setattr(f"{crowd_judge}.{name}", lambda *_, **__: None)
 
 
 def found_one_of(*problems: str) -> bool:

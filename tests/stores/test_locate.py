@@ -3,12 +3,15 @@
 import os
 import stat
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import leasehold
 from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.kernel.lease.family import LEASES, lease_family
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.locate import locate, open_store
 from leasehold.stores.memory import MemoryStore
 
@@ -203,6 +206,16 @@ def test_nothing_is_made_where_nothing_is_to_be_created(home: Path) -> None:
 @pytest.mark.parametrize("address", ["memory:", "memory://", "memory:///"])
 def test_memory_is_an_address(address: str) -> None:
     assert isinstance(open_store(address), MemoryStore)
+
+
+@pytest.mark.parametrize("address", ["memory:", "x.db"])
+def test_a_store_is_opened_with_the_families_that_are_given(home: Path, address: str) -> None:
+    families = Families((lease_family(),))
+
+    with closing(open_store(address, families=families)) as store:
+        assert store.families is families
+    with closing(open_store(address)) as store:
+        assert store.families is LEASES
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,19 @@ from msgspec.structs import replace
 from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.lease.events import EpochRaised, StoreOpened
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    Release,
+    Renew,
+    Revoke,
+)
+from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
+from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.commands import Command, Sweep
+from leasehold.kernel.ledger.events import EpochRaised, StoreOpened
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -63,7 +72,7 @@ releases = st.builds(
 revocations = st.builds(
     Revoke, tenant=tenants, request_id=requests, lease_id=lease_ids, operator=holders, reason=st.just("test")
 )
-sweeps = st.builds(Sweep, request_id=requests, lease_ids=batches_of_ids)
+sweeps = st.builds(Sweep, request_id=requests, family=st.just(LEASE), key=lease_ids)
 commands = acquires | acquires | renewals | releases | revocations | sweeps
 
 
@@ -72,19 +81,19 @@ class SameAnswers(RuleBasedStateMachine):
 
     @initialize(quotas=st.sampled_from([Quotas(), Quotas(leases_per_holder=2, leases_per_tenant=3)]))
     def open_stores(self, quotas: Quotas) -> None:
-        self.quotas = quotas
+        families = Families((lease_family(quotas),))
         self.clock = FakeClock()
         self.folder = tempfile.TemporaryDirectory()
         folder = Path(self.folder.name)
         self.stores: list[Store] = [
-            MemoryStore(clock=self.clock),
-            SqliteStore(folder / "full.db", clock=self.clock),
-            SqliteStore(folder / "fast.db", durability="fast", clock=self.clock),
+            MemoryStore(clock=self.clock, families=families),
+            SqliteStore(folder / "full.db", clock=self.clock, families=families),
+            SqliteStore(folder / "fast.db", durability="fast", clock=self.clock, families=families),
         ]
 
     @rule(batch=st.lists(commands, min_size=1, max_size=5), sweep_limit=st.sampled_from([0, 1, 10]))
     def run_commands(self, batch: list[Command], sweep_limit: int) -> None:
-        rules = Rules(quotas=self.quotas, sweep_limit=sweep_limit)
+        rules = Rules(sweep_limit=sweep_limit)
         expected, *others = [run_batch(store, batch, rules) for store in self.stores]
         assert [outcome for outcome in expected if isinstance(outcome, Exception)] == []
         for outcomes in others:

@@ -43,7 +43,7 @@ _TWINS = {"AsyncClient": "Client", "AsyncHeldLease": "HeldLease", "AsyncHeldLeas
 """Generated from one another, so what is said of one holds for the other."""
 
 _ALIASES = {
-    "Token": ("leasehold.kernel.lease.model", "An `int`."),
+    "Token": ("leasehold.kernel.ledger.events", "An `int`."),
     "Duration": ("leasehold.client.inputs", "`float | datetime.timedelta`."),
 }
 """Names for types that are not ours: where the words about them are, and which types those are."""

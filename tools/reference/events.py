@@ -2,7 +2,10 @@
 
 from typing import get_args
 
-from leasehold.kernel.lease.events import LeaseEvent, OwnEvent
+from leasehold.kernel.lease.events import (
+    LeaseEvent,
+)
+from leasehold.kernel.ledger.events import OwnEvent
 from tools.reference.source import Field, class_node, docstring, fields, public_classes
 from tools.reference.writing import field_table, page
 

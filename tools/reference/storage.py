@@ -5,7 +5,8 @@ from leasehold.stores.sqlite.migrations import all_migrations
 from tools.reference.writing import code, page, table
 
 _SCHEMA_INTRODUCTION = """\
-A SQLite store is one file with these tables. Open the file read-only to look at them:
+A SQLite store is one file with these tables. Leases have one of their own; the records of all other families
+are in `documents`. Open the file read-only to look at them:
 [query the tables with SQL](../how-to/query-with-sql.md) says how, and what to keep in mind. Write to them
 through leasehold only: a row that no event accounts for makes `leasehold doctor` complain.
 

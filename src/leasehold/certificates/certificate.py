@@ -12,8 +12,12 @@ from typing import Annotated, Any
 import msgspec
 
 from leasehold.certificates.signing import Signed, malformed, parse_json
-from leasehold.kernel.lease.model import Lease, Mode, Token
+from leasehold.kernel.lease.model import (
+    Lease,
+    Mode,
+)
 from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.events import Token
 
 _MICROSECOND_NS = 1_000
 

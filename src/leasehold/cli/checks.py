@@ -17,8 +17,9 @@ from leasehold.cli.processes import describe_process, holder_of_byte, processes_
 from leasehold.engine.audit import audit
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import LeaseholdError, StoreBusy
-from leasehold.kernel.lease.events import EpochRaised
 from leasehold.kernel.ledger.authority import observe
+from leasehold.kernel.ledger.events import EpochRaised
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore, files
 from leasehold.stores.sqlite.connection import open_connection, refuse_affected_library, refuse_foreign_file
 from leasehold.stores.sqlite.migrations import all_migrations, refuse_newer, schema_version
@@ -60,7 +61,7 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
     if not schema.ok:
         return
     try:
-        store = SqliteStore(path, create=False)
+        store = SqliteStore(path, create=False, families=FAMILIES)
     except LeaseholdError as error:
         if place.ok:
             yield _problem("store", error)

@@ -47,9 +47,12 @@ def connected(arguments: Namespace, *, create: bool = False, holder: str | None 
 @contextmanager
 def opened(arguments: Namespace) -> "Iterator[SqliteStore]":
     """Open the store that the arguments mean, as it is: nothing is recorded for looking at it."""
+    from leasehold.registry import FAMILIES
     from leasehold.stores.sqlite import SqliteStore
 
-    store = SqliteStore(store_path(arguments), durability=arguments.durability, create=False)
+    store = SqliteStore(
+        store_path(arguments), durability=arguments.durability, create=False, families=FAMILIES
+    )
     try:
         yield store
     finally:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.output import Output, local_time
@@ -177,13 +177,16 @@ def print_entries(out: Output, entries: list["Entry"], *, headed: bool = True) -
 
 
 def _entry_row(entry: "Entry") -> list[str]:
+    from leasehold.kernel.ledger.key import shown
+
     event = entry.event
-    facts: dict[str, Any] = {name: getattr(event, name, None) for name in ("resource", "holder", "token")}
-    details = [f"lease {lease_id}" for lease_id in event.lease_ids[:1]]
-    if len(event.lease_ids) > 1:
-        details.append(f"and {len(event.lease_ids) - 1} more")
+    _, _, resource, holder, token = event.filing
+    family = event.type.partition(".")[0]
+    details = [f"{family} {shown(key)}" for key in event.keys[:1]]
+    if len(event.keys) > 1:
+        details.append(f"and {len(event.keys) - 1} more")
     reason = getattr(event, "reason", None)
-    if event.actor != facts["holder"]:
+    if event.actor != holder:
         details.append(f"by {event.actor}")
     if reason is not None:
         details.append(f"({reason})")
@@ -191,9 +194,9 @@ def _entry_row(entry: "Entry") -> list[str]:
         str(entry.position),
         local_time(event.at_ns),
         event.type.removeprefix("lease."),
-        facts["resource"] or "-",
-        facts["holder"] or "-",
-        "-" if facts["token"] is None else str(facts["token"]),
+        resource or "-",
+        holder or "-",
+        "-" if token is None else str(token),
         " ".join(details),
     ]
 

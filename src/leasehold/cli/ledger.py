@@ -121,9 +121,10 @@ def _verify(arguments: Namespace) -> int:
 def _to_verify(arguments: Namespace) -> "AbstractContextManager[Readable]":
     if arguments.backup is None:
         return opened(arguments)
+    from leasehold.registry import FAMILIES
     from leasehold.stores.sqlite.inspecting import inspected
 
-    return inspected(arguments.backup)
+    return inspected(arguments.backup, families=FAMILIES)
 
 
 def _audit_shape(found: "Audit") -> dict[str, Any]:
@@ -183,9 +184,10 @@ def _rebuild(arguments: Namespace) -> int:
         state = rebuild(store, progress)
     progress.clear()
     if out.as_json:
-        out.json({"leases": len(state.leases)})
+        out.json({family: len(records) for family, records in state.records.items()})
     else:
-        out.line(f"rebuilt {counted(len(state.leases), 'lease')} from the ledger")
+        made = ", ".join(counted(len(records), family) for family, records in state.records.items())
+        out.line(f"rebuilt {made} from the ledger")
     return 0
 
 

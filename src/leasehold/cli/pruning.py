@@ -67,7 +67,7 @@ def _prune(arguments: Namespace) -> int:
         out.json(
             {
                 "entries": found.entries,
-                "leases": found.leases,
+                "records": found.records,
                 "through": found.through,
                 "checkpoint": found.checkpoint,
                 "dry_run": arguments.dry_run,
@@ -78,8 +78,8 @@ def _prune(arguments: Namespace) -> int:
     if not found.entries:
         out.line("nothing to prune: all history is younger than that, or gone already")
     else:
-        leases = counted(found.leases, "ended lease")
-        what = f"{found.entries:,} entries up to {found.through:,} and {leases}"
+        records = counted(found.records, "ended record")
+        what = f"{found.entries:,} entries up to {found.through:,} and {records}"
         if arguments.dry_run:
             out.line(f"would remove {what}")
         else:

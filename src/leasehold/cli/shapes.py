@@ -83,11 +83,10 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
         "tick": event.tick.value,
         "era": event.tick.era,
         "actor": event.actor,
-        "lease_ids": list(event.lease_ids),
+        "lease_ids": list(event.keys) if event.type.startswith("lease.") else [],
         "hash": entry.hash.hex(),
     }
-    for name in ("tenant", "lease_id", "resource", "holder", "token"):
-        shape[name] = getattr(event, name, None)
+    shape |= zip(("tenant", "lease_id", "resource", "holder", "token"), event.filing, strict=True)
     for name, value in asdict(event).items():
         match name:
             case "ttl_ns" | "kept_ns" | "claim_window_ns" | "lock_delay_ns":
@@ -98,6 +97,8 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
                 shape[name] = delegation_shape(value)
             case "amounts" | "granted" | "spent" | "delegated":
                 shape[name] = asdict(value)
+            case "delayed_for":
+                shape[name] = value or None
             case "at_ns" | "request" | "schema" | "signature":
                 continue
             case _:

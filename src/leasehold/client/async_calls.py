@@ -15,7 +15,7 @@ from leasehold.engine.batch import Outcome
 from leasehold.engine.call import Call
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import Command
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

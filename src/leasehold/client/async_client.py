@@ -32,12 +32,22 @@ from leasehold.client.waits import Claim, ended_since, patience_ns
 from leasehold.engine.pruning import Pruning
 from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, error_of
-from leasehold.kernel.lease.answers import Ended, Granted, Released, Swept
+from leasehold.kernel.lease.answers import (
+    Ended,
+    Granted,
+    Released,
+)
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.commands import Acquire, Derive, Release, Revoke, Sweep
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    Derive,
+    Release,
+    Revoke,
+)
 from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
+from leasehold.kernel.ledger.commands import SweepDue, SweptDue
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 from leasehold.kernel.ledger.refusals import RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -310,7 +320,9 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         return not answer_of(await self._send(command), Ended).already
 
     async def sweep(self, limit: int = 1_000) -> int:
-        """Record the end of leases whose time is over, at most `limit` of them; return how many.
+        """Record the end of leases, and of anything else, whose time is over; return how many ended.
+
+        It looks at `limit` at most.
 
         Nobody has to: expired leases block nobody, and every client sweeps some in passing.
         """
@@ -318,11 +330,10 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         count = 0
         while left > 0:
             most = min(left, BATCH_LEASES)
-            overdue = tuple(await self._calls.read(self._registrar.overdue, most))
-            if not overdue:
-                break
-            command = Sweep(tenant=self._tenant, lease_ids=overdue, request_id=self._registrar.ids.name())
-            swept = len(answer_of(await self._send(command), Swept).leases)
+            if not await self._calls.read(self._registrar.has_overdue):
+                break  # So that who has nothing to do need not wait for a writer.
+            command = SweepDue(tenant=self._tenant, limit=most, request_id=self._registrar.ids.name())
+            swept = answer_of(await self._send(command), SweptDue).ended
             count, left = count + swept, left - swept
             if swept < most:
                 break  # That was all, or the rest is of a time that nobody knows.

@@ -16,8 +16,13 @@ from leasehold.engine.kept import Kept
 from leasehold.errors import LeaseLost, WrongProcess, error_of
 from leasehold.kernel.lease.access import check_access
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason, Token
+from leasehold.kernel.lease.model import (
+    Lease,
+    Mode,
+    ReleaseReason,
+)
 from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.events import Token
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 if TYPE_CHECKING:

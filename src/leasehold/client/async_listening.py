@@ -10,7 +10,7 @@ import time
 
 from leasehold.client.listening import DEAF_SECONDS
 from leasehold.engine.bells import Bell, Bells, Ring
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import Command
 
 _LEAVING_SECONDS = 0.002
 

@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 from leasehold.engine.batch import Outcome
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import Command
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")

@@ -10,8 +10,9 @@ import threading
 from leasehold.client.inputs import Duration, duration_ns, name, text, whole_number
 from leasehold.client.sync_client import Client
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+from leasehold.registry import all_families
 from leasehold.stores.locate import open_store
 
 
@@ -71,10 +72,14 @@ def open_registrar(
     patience = min(duration_ns("timeout", timeout) / NANOSECONDS_PER_SECOND, threading.TIMEOUT_MAX)
     address = os.fspath(url) if isinstance(url, os.PathLike) else url
     store = open_store(
-        None if address is None else text("url", address), durability=durability, group=group, create=create
+        None if address is None else text("url", address),
+        durability=durability,
+        group=group,
+        create=create,
+        families=all_families(quotas),
     )
     try:
-        return Registrar(store, quotas=quotas, timeout=patience)
+        return Registrar(store, timeout=patience)
     except BaseException:
         store.close()
         raise

@@ -8,7 +8,7 @@ import select
 import time
 
 from leasehold.engine.bells import Bells, Ring
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import Command
 
 DEAF_SECONDS = 0.25
 """How long a waiter sleeps that cannot be woken."""

@@ -39,9 +39,14 @@ from leasehold.engine.bells import Ring
 from leasehold.engine.registrar import answer_of
 from leasehold.errors import ClientClosed, LeaseholdError, WrongProcess
 from leasehold.kernel.lease.answers import Granted, Released, Waiting
-from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command, Release
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    ChangeMode,
+    Release,
+)
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS, PRIORITY_USUAL
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 

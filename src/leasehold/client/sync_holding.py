@@ -21,8 +21,12 @@ from leasehold.engine.kept import Kept, window_closed
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
-from leasehold.kernel.lease.commands import Command, Release, Renew
+from leasehold.kernel.lease.commands import (
+    Release,
+    Renew,
+)
 from leasehold.kernel.lease.model import Lease, ReleaseReason
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 
 _RETRIES = 2

@@ -15,10 +15,10 @@ from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import key_id_of
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import LedgerBroken
-from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.chain import BrokenChain
 from leasehold.kernel.ledger.keys import Key
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.state import State, invariants
 
 _PROBLEMS_SHOWN = 20
 
@@ -58,7 +58,7 @@ def audit(
     be the first.
     """
     with store.snapshot() as snapshot:
-        walk = Walk(expected)
+        walk = Walk(snapshot.families, expected)
         problems: list[str] = []
         first_bad: int | None = None
         try:
@@ -69,11 +69,11 @@ def audit(
             problems.append(str(error))
         else:
             problems += _differences(walk, snapshot)
-        problems += invariants(walk.state)
+        problems += invariants(walk.state, snapshot.families)
         return Audit(
             entries=walk.head.position,
             pruned=walk.began.position if walk.began is not None else 0,
-            leases=len(walk.state.leases),
+            leases=len(walk.state.of(LEASE)),
             head=walk.head,
             sealed=walk.sealed,
             unsealed_before=walk.unsealed_before if walk.sealed else walk.head.position,
@@ -90,7 +90,7 @@ def rebuild(store: Store, progress: Progress | None = None) -> State:
 
 def _rebuild(store: Store, progress: Progress | None) -> State:
     with store.write(durable=True) as transaction:
-        walk = Walk()
+        walk = Walk(transaction.families)
         try:
             walk.go(transaction, progress)
         except BrokenChain as error:

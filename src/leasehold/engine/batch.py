@@ -7,68 +7,89 @@ light, is run again one by one.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction, WouldBlock
-from leasehold.engine.recording import chained, open_epoch
+from leasehold.engine.recording import chained, open_epoch, refuse_unknown_families
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
-from leasehold.kernel.lease.answers import Answer
-from leasehold.kernel.lease.check import check_command
-from leasehold.kernel.lease.commands import Command, Sweep
-from leasehold.kernel.lease.decide import decide_wellformed
-from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import Event
-from leasehold.kernel.lease.records import Keys, Missing
-from leasehold.kernel.lease.view import View
 from leasehold.kernel.ledger.authority import now_of, observe
-from leasehold.kernel.ledger.limits import Quotas
-from leasehold.kernel.ledger.refusals import Refusal
-from leasehold.kernel.ledger.tick import Now
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, SweepDue, Swept, SweptDue
+from leasehold.kernel.ledger.decide import decide
+from leasehold.kernel.ledger.draft import Draft
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.family import Families, Family
+from leasehold.kernel.ledger.records import Keys, Missing
+from leasehold.kernel.ledger.tick import Now, Tick
+from leasehold.kernel.ledger.view import View
 
-Outcome = Answer | Refusal | Exception
+Outcome = Any
+"""An answer, a refusal, or the exception that kept a command from having either."""
+
+
+class Request(msgspec.Struct, frozen=True, gc=False):
+    """A command, and who asks."""
+
+    command: Command
+    caller: Caller = LOCAL
 
 
 class Recall:
     """What the last batch knew, for the next one: worth having as long as nobody else has written."""
 
     def __init__(self) -> None:
-        self._view: View | None = None
+        self._draft: Draft | None = None
         self._head = Head()
         self._revision: object = None
 
-    def take(self, transaction: Transaction, quotas: Quotas) -> tuple[View, Head] | None:
-        """Return the view of the last batch and the ledger's head if they still hold, else fresh ones.
+    def take(self, transaction: Transaction, families: Families) -> tuple[Draft, Head] | None:
+        """Return the draft of the last batch and the ledger's head if they still hold, else fresh ones.
 
-        They are forgotten here until the batch is committed: what it does to the view may come to nothing.
+        They are forgotten here until the batch is committed: what it does to the draft may come to nothing.
         None: nobody has used this store yet.
         """
-        view, self._view = self._view, None
-        if view is not None and transaction.revision == self._revision:
-            return view, self._head
+        draft, self._draft = self._draft, None
+        if draft is not None and transaction.revision == self._revision:
+            return draft, self._head
         authority = transaction.authority
-        return None if authority is None else (View(authority, quotas), transaction.head)
+        if authority is None:
+            return None
+        return Draft(View(families, authority), _NEVER, undoable=False), transaction.head
 
-    def keep(self, view: View, head: Head, transaction: Transaction) -> None:
-        """Remember a view that says what the store says now, if it can serve once more."""
-        if view.settle():
+    def keep(self, draft: Draft, head: Head, transaction: Transaction) -> None:
+        """Remember a draft whose view says what the store says now, if it can serve once more."""
+        if draft.view.settle():
             self._head, self._revision = head, transaction.revision
-            self._view = view if self._revision is not None else None
+            self._draft = draft if self._revision is not None else None
+
+
+_NEVER = Now(tick=Tick(value=0), wall_ns=0)
+"""When a draft is that nobody has begun yet."""
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a batch is run under."""
 
-    quotas: Quotas = Quotas()
     sweep_limit: int = 0
-    """How many overdue leases to record as ended in passing."""
+    """How many overdue records to see to in passing."""
     wake: Callable[[frozenset[str]], None] | None = None
     """Told after the commit, outside the transaction, where waiters are to be woken. Must not raise."""
     presuming: bool = True
-    """Take the ids of claims for new ones without looking. A batch in which that was wrong is run again."""
+    """Take the names of new records for new without looking. A batch in which that was wrong is run again."""
+
+
+class Done(msgspec.Struct, kw_only=True, gc=False):
+    """What became of a batch."""
+
+    outcomes: list[Outcome] = msgspec.field(default_factory=list)
+    events: list[Event] = msgspec.field(default_factory=list)
+    wakes: set[str] = msgspec.field(default_factory=set)
+    swept: int = 0
+    """How many records time had ended, of those that were seen to in passing."""
 
 
 def run_batch(
@@ -79,21 +100,24 @@ def run_batch(
     recall: Recall | None = None,
     blocking: bool = True,
 ) -> list[Outcome]:
-    """Run commands in one transaction and return what became of each, in order.
+    """Run commands of a local caller in one transaction and return what became of each, in order.
 
     Raises WouldBlock (only if not `blocking`) or StoreError when nothing was changed for any of them, or
     when the error says that the outcome is unknown. `recall` spares the reading of what the last batch with
     the same `recall` and rules has left.
     """
-    refusals = [check_command(command) for command in commands]
-    wellformed = [command for command, refusal in zip(commands, refusals, strict=True) if refusal is None]
+    check = store.families.check
+    refusals = [check(command) for command in commands]
+    wellformed = [
+        Request(command) for command, refusal in zip(commands, refusals, strict=True) if refusal is None
+    ]
     outcomes = iter(run_taken(store, lambda: wellformed, rules, recall=recall, blocking=blocking))
     return [next(outcomes) if refusal is None else refusal for refusal in refusals]
 
 
 def run_taken(
     store: Store,
-    take: Callable[[], Sequence[Command]],
+    take: Callable[[], Sequence[Request]],
     rules: Rules,
     *,
     recall: Recall | None = None,
@@ -109,34 +133,34 @@ def run_taken(
 
 
 def _run_whole_or_singly(
-    store: Store, take: Callable[[], Sequence[Command]], rules: Rules, recall: Recall, *, blocking: bool
+    store: Store, take: Callable[[], Sequence[Request]], rules: Rules, recall: Recall, *, blocking: bool
 ) -> list[Outcome]:
     try:
-        return _run_once(store, take, rules, recall, blocking=blocking)
+        return _run_once(store, take, rules, recall, blocking=blocking).outcomes
     except (Conflict, WouldBlock):
         raise
     except Exception as error:
         if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
             raise
-        commands = take()
-        if len(commands) == 1 and not rules.sweep_limit and not rules.presuming:
+        requests = take()
+        if len(requests) == 1 and not rules.sweep_limit and not rules.presuming:
             return [error]
         # One by one, and without the sweep or a wrong presumption, which may be what failed.
-        alone = Rules(quotas=rules.quotas, wake=rules.wake, presuming=False)
-        return [_run_alone(store, command, alone) for command in commands]
+        alone = Rules(wake=rules.wake, presuming=False)
+        return [_run_alone(store, request, alone) for request in requests]
 
 
-def _run_alone(store: Store, command: Command, rules: Rules) -> Outcome:
+def _run_alone(store: Store, request: Request, rules: Rules) -> Outcome:
     """Run one command of a batch that could not be run whole; its failure is its own."""
     try:
-        return run_batch(store, [command], rules)[0]
+        return run_taken(store, lambda: (request,), rules, blocking=True)[0]
     except StoreError as error:
         return error
 
 
 def _run_once(
-    store: Store, take: Callable[[], Sequence[Command]], rules: Rules, recall: Recall, *, blocking: bool
-) -> list[Outcome]:
+    store: Store, take: Callable[[], Sequence[Request]], rules: Rules, recall: Recall, *, blocking: bool
+) -> Done:
     while True:
         try:
             with store.write(blocking=blocking) as transaction:
@@ -144,96 +168,144 @@ def _run_once(
         except NoKeyAtHand:
             done = None
         if done is not None:
-            outcomes, wakes = done
-            if wakes and rules.wake is not None:
-                rules.wake(frozenset(wakes))
-            return outcomes
+            if done.wakes and rules.wake is not None:
+                rules.wake(frozenset(done.wakes))
+            return done
         open_epoch(store, to_write=True)
 
 
 def _transact(
     store: Store,
     transaction: Transaction,
-    take: Callable[[], Sequence[Command]],
+    take: Callable[[], Sequence[Request]],
     rules: Rules,
     recall: Recall,
-) -> tuple[list[Outcome], set[str]] | None:
-    """Run what there is to do inside a transaction; return None if an epoch has to be opened first."""
-    known, reading = recall.take(transaction, rules.quotas), transaction.reading()
+) -> Done | None:
+    """Run what there is to do inside a transaction; return None if the registrar has to record something."""
+    families = store.families
+    known, reading = recall.take(transaction, families), transaction.reading()
     if known is None:
         return None
-    view, head = known
+    draft, head = known
+    view = draft.view
     authority = view.authority
+    if authority.families != families.versions:
+        refuse_unknown_families(authority, families)
+        return None
     if observe(authority, reading) is not None:
         return None
     key = store.sealer.key_for(authority, transaction.signing_keys)
-    outcomes, events, wakes = _decide_all(transaction, view, take(), rules, now_of(authority, reading))
-    if events:
-        head = _commit(transaction, view, head, events, key)
-    recall.keep(view, head, transaction)
-    return outcomes, wakes
+    view.presuming = rules.presuming
+    done = _decide_all(transaction, draft.at(now_of(authority, reading)), take(), rules.sweep_limit)
+    if done.events:
+        head = _commit(transaction, view, head, done.events, key)
+    recall.keep(draft, head, transaction)
+    return done
 
 
 def _decide_all(
-    transaction: Transaction, view: View, commands: Sequence[Command], rules: Rules, now: Now
-) -> tuple[list[Outcome], list[Event], set[str]]:
-    """Return what became of each command, what happened, and where waiters are to be woken for it."""
-    asked = len(commands)
-    if rules.sweep_limit:
-        commands = [*commands, *_sweep(transaction, now, rules.sweep_limit)]
-    keys = view.lacking(commands, presuming=rules.presuming)
-    if keys is not None:
-        view.load(keys, transaction.read(keys))
-    if view.is_crowded:
-        keys = view.lacking_in_crowds(commands)
-        if keys is not None:
-            view.load(keys, transaction.read(keys))
-    events: list[Event] = []
-    wakes: set[str] = set()
-    outcomes: list[Outcome] = []
-    for command in commands:
-        decided = _decide(transaction, view, command, now)
-        if isinstance(decided, Refusal):
-            outcomes.append(decided)
-            continue
-        if decided.events:
-            view.fold(decided.events, decided.leases)
-            events += decided.events
-            wakes.update(decided.wakes)
-        outcomes.append(decided.answer)
-    return outcomes[:asked], events, wakes
+    transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
+) -> Done:
+    """Decide every command, and then see to what is overdue."""
+    commands = [request.command for request in requests]
+    asked = [command.limit for command in commands if isinstance(command, SweepDue)]
+    if asked:
+        commands = [command for command in commands if not isinstance(command, SweepDue)]
+        sweep_limit = max(sweep_limit, *asked)
+    sweeps = _sweeps(transaction, draft, sweep_limit) if sweep_limit else []
+    _load_needs(transaction, draft.view, commands + sweeps)
+    done = Done()
+    for request in requests:
+        if not asked or not isinstance(request.command, SweepDue):
+            done.outcomes.append(_decide(transaction, draft, request))
+            _collect(draft, done)
+    if sweeps:
+        _sweep(transaction, draft, sweeps, done)
+    if asked:
+        _answer_sweeps(requests, done)
+    return done
 
 
-def _sweep(transaction: Transaction, now: Now, limit: int) -> list[Sweep]:
-    """Return a command that records, in passing, the end of some leases whose time is over."""
-    overdue = transaction.lapsed(now.tick, limit)
-    return [Sweep(lease_ids=tuple(overdue), request_id="sweep")] if overdue else []
+def _answer_sweeps(requests: Sequence[Request], done: Done) -> None:
+    """Put the answers of those who asked for a sweep in their places; who asks first has swept it all."""
+    swept = done.swept
+    for place, request in enumerate(requests):
+        if isinstance(request.command, SweepDue):
+            done.outcomes.insert(place, SweptDue(ended=swept))
+            swept = 0
 
 
-def _decide(transaction: Transaction, view: View, command: Command, now: Now) -> Decision | Refusal:
+def _decide(transaction: Transaction, draft: Draft, request: Request) -> Outcome:
     while True:
         try:
-            decided = decide_wellformed(command, view, now)
+            return decide(request.command, request.caller, draft)
         except Missing as missing:
-            keys: Keys | None = missing.keys
-        else:
-            keys = view.doubtful(command) if isinstance(decided, Refusal) else None
-        if keys is None:
-            return decided
-        _read(transaction, view, keys)
+            _load(transaction, draft.view, missing.keys)
+        _load_needs(transaction, draft.view, (request.command,))
 
 
-def _read(transaction: Transaction, view: View, keys: Keys) -> None:
-    """Read what a decision lacks, and whatever else the rest of its search for a circle will look at."""
-    view.load(keys, transaction.read(keys))
-    holders = keys.waits
-    while holders:
-        behind = view.lacking_behind(holders)
-        if behind is not None:
-            view.load(behind, transaction.read(behind))
-        holders = view.in_the_way(holders)
-        following = Keys(waits=holders)
-        view.load(following, transaction.read(following))
+def _collect(draft: Draft, done: Done) -> None:
+    if draft.events:
+        done.events += draft.events
+        done.wakes.update(draft.wakes)
+
+
+def _sweeps(transaction: Transaction, draft: Draft, limit: int) -> list[Command]:
+    """Return a command for each record that is overdue."""
+    return [
+        Sweep(family=family, key=key, request_id="sweep")
+        for family, key in transaction.due(draft.now.tick, limit)
+        if family in draft.view.families.named
+    ]
+
+
+def _sweep(transaction: Transaction, draft: Draft, sweeps: list[Command], done: Done) -> None:
+    """See to each overdue record for itself; what is lacking for any of them is read for all at once."""
+    while sweeps:
+        lacking = Keys()
+        left: list[Command] = []
+        for command in sweeps:
+            try:
+                answer = decide(command, LOCAL, draft)
+            except Missing as missing:
+                lacking.add(missing.keys)
+                left.append(command)
+                continue
+            done.swept += isinstance(answer, Swept) and answer.ended
+            _collect(draft, done)
+        if left:
+            _load(transaction, draft.view, lacking)
+            _load_needs(transaction, draft.view, left)
+        sweeps = left
+
+
+def _load_needs(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:
+    """Read what commands are sure to need, in rounds, each for all of them at once."""
+    of_command = view.families.of_command
+    if len(commands) == 1 and type(commands[0]) in of_command:
+        _load_round_by_round(transaction, view, of_command[type(commands[0])], commands)
+        return
+    by_family: dict[str, list[Command]] = {}
+    for command in commands:
+        name = command.family if isinstance(command, Sweep) else of_command[type(command)].name
+        by_family.setdefault(name, []).append(command)
+    for name, theirs in by_family.items():
+        _load_round_by_round(transaction, view, view.families.named[name], theirs)
+
+
+def _load_round_by_round(
+    transaction: Transaction, view: View, family: Family, commands: Sequence[Command]
+) -> None:
+    needs = family.needs
+    keys = needs(commands, view)
+    # Where nothing was found, nothing more is needed because of it.
+    while keys is not None and _load(transaction, view, keys):
+        keys = needs(commands, view)
+
+
+def _load(transaction: Transaction, view: View, keys: Keys) -> bool:
+    """Read records, and say whether there were any."""
+    return view.load(keys, transaction.read(keys))
 
 
 def _commit(
@@ -241,14 +313,13 @@ def _commit(
 ) -> Head:
     """Commit events and the records they changed, and return where the ledger ends then."""
     entries = chained(head, events, key)
-    batch = Batch(
-        entries=entries,
-        created=list(view.created.values()),
-        changed=list(view.changed.values()),
-        authority=view.authority,
-        ended_eras=[],
-        reshaped=view.reshaped,
-        opens_epoch=False,
+    transaction.commit(
+        Batch(
+            entries=entries,
+            changes=view.changes(),
+            authority=view.authority,
+            ended_eras=[],
+            opens_epoch=False,
+        )
     )
-    transaction.commit(batch)
     return Head(position=entries[-1].position, hash=entries[-1].hash)

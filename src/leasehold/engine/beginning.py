@@ -10,9 +10,9 @@ import msgspec
 
 from leasehold.engine.port import Checkpoint, Head, Snapshot
 from leasehold.engine.signing import is_signed
-from leasehold.kernel.lease.events import DecodeError, StoreCheckpointed, decode_event
 from leasehold.kernel.ledger.chain import BrokenChain
 from leasehold.kernel.ledger.checkpoint import decode_state, state_digest
+from leasehold.kernel.ledger.events import DecodeError, StoreCheckpointed
 from leasehold.kernel.ledger.keys import voucher_message
 from leasehold.kernel.ledger.state import State
 
@@ -40,7 +40,7 @@ def find_beginning(snapshot: Snapshot) -> Beginning:
     if gone < checkpoint.covers:
         raise BrokenChain(gone + 1, f"was pruned by {kept.position}, and is there again")
     try:
-        state = decode_state(kept.state)
+        state = decode_state(kept.state, snapshot.families)
     except ValueError as error:
         raise BrokenChain(
             kept.position, f"its state is none that this version understands: {error}"
@@ -54,7 +54,7 @@ def _voucher_of(kept: Checkpoint, snapshot: Snapshot) -> StoreCheckpointed:
     """Return the event that a kept state says it belongs to."""
     try:
         rows = snapshot.rows(kept.position - 1, 1)
-        event = decode_event(rows[0][1]) if rows and rows[0][0] == kept.position else None
+        event = snapshot.families.decode_event(rows[0][1]) if rows and rows[0][0] == kept.position else None
     except (DecodeError, ValueError) as error:
         raise BrokenChain(kept.position, f"cannot be read: {error}") from error
     if not isinstance(event, StoreCheckpointed) or event.covers >= kept.position:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 from leasehold.engine.batch import Outcome
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 
 _logger = logging.getLogger(__name__)
 
@@ -19,10 +19,13 @@ _logger = logging.getLogger(__name__)
 class Call:
     """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
 
-    __slots__ = ("command", "deliver", "follower", "gate", "outcome", "told")
+    __slots__ = ("caller", "command", "deliver", "follower", "gate", "outcome", "told")
 
-    def __init__(self, command: Command, deliver: Callable[[Outcome], None] | None) -> None:
+    def __init__(
+        self, command: Command, deliver: Callable[[Outcome], None] | None, caller: Caller = LOCAL
+    ) -> None:
         self.command = command
+        self.caller = caller
         self.deliver = deliver
         self.outcome: Outcome | None = None
         self.told = False

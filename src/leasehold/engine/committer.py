@@ -21,13 +21,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 
-from leasehold.engine.batch import Outcome, Recall, Rules, run_taken
+from leasehold.engine.batch import Outcome, Recall, Request, Rules, run_taken
 from leasehold.engine.call import Call, tell
 from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy
-from leasehold.kernel.lease.check import check_command
-from leasehold.kernel.lease.commands import Acquire, Command, Derive
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 
 _COMMANDS_PER_BATCH = 1_000
 _SWEEP_EVERY_SECONDS = 1.0
@@ -39,11 +37,12 @@ _logger = logging.getLogger(__name__)
 class Committer:
     """Group commit for all callers of one client."""
 
-    def __init__(self, store: Store, *, quotas: Quotas, timeout: float) -> None:
+    def __init__(self, store: Store, *, timeout: float) -> None:
         self._store = store
+        self._check = store.families.check
         ring = store.bells.ring
-        self._plain_rules = Rules(quotas=quotas, wake=ring)
-        self._sweeping_rules = Rules(quotas=quotas, sweep_limit=_SWEEP_LIMIT, wake=ring)
+        self._plain_rules = Rules(wake=ring)
+        self._sweeping_rules = Rules(sweep_limit=_SWEEP_LIMIT, wake=ring)
         self._timeout = timeout
         self._next_sweep = 0.0
         self._reset()
@@ -60,18 +59,18 @@ class Committer:
         self._thread: threading.Thread | None = None
         self._recall = Recall()
 
-    def call(self, command: Command) -> Outcome:
+    def call(self, command: Command, caller: Caller = LOCAL) -> Outcome:
         """Run a command and return its outcome; raise StoreBusy if the store's turn does not come in time."""
-        refusal = check_command(command)
+        refusal = self._check(command)
         if refusal is not None:
             return refusal  # Nothing in the store could make it right.
         call: Call | None = None
         try:
             if self._take_lead():
                 try:
-                    outcome = self._run_alone(command)
+                    outcome = self._run_alone(Request(command, caller))
                 except WouldBlock:
-                    call = Call(command, None)
+                    call = Call(command, None, caller)
                     with self._lock:
                         self._append(call)
                     self._lead_in_background()
@@ -79,7 +78,7 @@ class Committer:
                     self._pass_lead()
                     return outcome
             else:
-                call = Call(command, None)
+                call = Call(command, None, caller)
                 if self._enqueue(call):
                     self._lead(call, blocking=False)
             while call.outcome is None:
@@ -100,10 +99,10 @@ class Committer:
             self._led = True
             return True
 
-    def _run_alone(self, command: Command) -> Outcome:
+    def _run_alone(self, request: Request) -> Outcome:
         try:
             (outcome,) = run_taken(
-                self._store, lambda: (command,), self._rules(), recall=self._recall, blocking=False
+                self._store, lambda: (request,), self._rules(), recall=self._recall, blocking=False
             )
             return outcome
         except WouldBlock:
@@ -111,10 +110,10 @@ class Committer:
         except Exception as error:
             return error
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
         """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""
-        call = Call(command, deliver)
-        refusal = check_command(command)
+        call = Call(command, deliver, caller)
+        refusal = self._check(command)
         if refusal is not None:
             call.resolve(refusal)
         elif self._enqueue(call):
@@ -158,13 +157,13 @@ class Committer:
             return False
         taken: list[Call] = []
 
-        def take() -> list[Command]:
+        def take() -> list[Request]:
             with self._lock:
                 while self._waiting and len(taken) < _COMMANDS_PER_BATCH:
                     # Noted before it is removed: Ctrl-C in between must not make it disappear.
                     taken.append(self._waiting[0])
                     self._waiting.popleft()
-            return [call.command for call in taken]
+            return [Request(call.command, call.caller) for call in taken]
 
         try:
             try:
@@ -309,7 +308,7 @@ class Committer:
 
 
 def _gives_back(call: Call) -> bool:
-    return not isinstance(call.command, Acquire | Derive)
+    return call.command.gives_back
 
 
 def _answer_closed(calls: list[Call]) -> None:

@@ -6,20 +6,22 @@ from typing import Any
 import msgspec
 
 from leasehold.engine.signing import key_id_of
+from leasehold.kernel.ledger.key import shown
 from leasehold.kernel.ledger.state import State
 
 
 def differences(tables: State, ledger: State) -> Iterator[str]:
     """Yield a sentence for every record of the tables that is not what the ledger says."""
     yield from _compare("the registrar's own record", tables.authority, ledger.authority)
-    yield from _compare_each("lease", tables.leases, ledger.leases)
+    for family in {**tables.records, **ledger.records}:
+        yield from _compare_each(family, tables.of(family), ledger.of(family))
     yield from _compare_each("era", tables.eras, ledger.eras)
     yield from _compare_each("key", _by_name(tables), _by_name(ledger))
 
 
 def _compare_each(kind: str, kept: Mapping[Any, object], told: Mapping[Any, object]) -> Iterator[str]:
     for key in {**kept, **told}:
-        yield from _compare(f"{kind} {key}", kept.get(key), told.get(key))
+        yield from _compare(f"{kind} {shown(str(key))}", kept.get(key), told.get(key))
 
 
 def _by_name(state: State) -> dict[str, object]:

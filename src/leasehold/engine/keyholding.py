@@ -11,8 +11,8 @@ from leasehold.engine.recording import open_epoch, record
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import SigningKey, key_id_of
 from leasehold.errors import InvalidInput
-from leasehold.kernel.lease.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent
 from leasehold.kernel.ledger.authority import now_of
+from leasehold.kernel.ledger.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent
 from leasehold.kernel.ledger.keys import Key, voucher_message
 from leasehold.kernel.ledger.tick import Now
 

@@ -1,14 +1,15 @@
 """What a store has to be able to do, and nothing more.
 
-A store keeps records and events, tells its own clock, and commits a batch whole or not at all. It knows
-nothing about the law of leases: it never decides who may hold what.
+A store keeps records and events, tells its own clock, and commits a batch whole or not at all. It knows how
+the records of each family are kept and found, on a *shelf* (leases have one of their own, all others are
+kept as documents), and nothing about the law: it never decides who may hold what.
 
 How it fails: with a `StoreError`, after which nothing of the batch is there, unless the error says that
 the outcome is unknown. A store that notices at commit that what was read has changed meanwhile raises
 `Conflict`, and the engine decides again on fresh records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -16,12 +17,14 @@ import msgspec
 
 from leasehold.engine.bells import Bells
 from leasehold.engine.sealing import Sealer
-from leasehold.kernel.lease.events import Event
 from leasehold.kernel.lease.model import Lease, LeaseState
-from leasehold.kernel.lease.records import Keys, Records
 from leasehold.kernel.ledger.authority import Authority, ClockReading, Era
 from leasehold.kernel.ledger.chain import GENESIS_HASH, Entry
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.records import Keys, Records
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
 
@@ -54,24 +57,22 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
 
     through: int
     """Entries up to here."""
-    forgotten: Sequence[str]
-    """Leases by id."""
+    forgotten: Mapping[str, Sequence[str]]
+    """Records by family and key."""
     checkpoint: Checkpoint
     """Replaces the one before."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What one transaction commits: events, and the records as they are after them."""
+    """What one transaction commits: events, and the records before and after them."""
 
     entries: list[Entry]
-    created: list[Lease]
-    changed: list[Lease]
+    changes: Sequence[Change]
+    """Each record once. What is new, and what of it has changed, is the store's own business."""
     authority: Authority
     ended_eras: list[Era]
-    reshaped: set[str] = msgspec.field(default_factory=set)
-    """Which of the changed leases have changed in more than their time and their end: mode, token, ticket."""
     opens_epoch: bool = True
-    """False spares a store the writing of the authority's epoch, era and clock: they are what they were."""
+    """False spares a store the writing of all of the authority's record but its counter and its clock."""
     keys: Sequence[Key] = ()
     """Keys that were enrolled or retired."""
     pruned: Pruned | None = None
@@ -90,7 +91,7 @@ class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     held_at_ns: int | None = None
     """Only those that were held at this wall time."""
     after: str | None = None
-    """Continue behind this lease id."""
+    """Continue after this lease id."""
     limit: int = 100
 
 
@@ -104,6 +105,8 @@ class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
     resource: str | None = None
     holder: str | None = None
     types: tuple[str, ...] = ()
+    family: str | None = None
+    """Only events of this family, or of `store` and `key`: the registrar's own."""
 
 
 LedgerRow = tuple[Any, ...]
@@ -115,8 +118,28 @@ its commit (None where that is not kept); and behind that what the store finds i
 """
 
 
+class SoftState(Protocol):
+    """What can be lost without harm: heartbeats, statistics, positions. The last value wins.
+
+    It is in no ledger, no replay and no verify, and no decision of the law reads it.
+    """
+
+    def put(self, family: str, values: Mapping[str, bytes]) -> None:
+        """Keep values by key, each in the place of the one before; an empty one takes its key away."""
+        ...
+
+    def get(self, family: str) -> dict[str, bytes]:
+        """Return all values of a family, by key."""
+        ...
+
+
 class Snapshot(Protocol):
     """One consistent look at the store, which sees no later commit."""
+
+    @property
+    def families(self) -> Families:
+        """Return the families that this store was opened with."""
+        ...
 
     @property
     def authority(self) -> Authority | None:
@@ -144,8 +167,11 @@ class Snapshot(Protocol):
         """Return every key that the ledger ever admitted, in the order of their enrolment."""
         ...
 
-    def lapsed(self, now: Tick, limit: int) -> list[str]:
-        """Return leases recorded as standing that time may have ended, the longest overdue first."""
+    def due(self, now: Tick, limit: int) -> list[tuple[str, str]]:
+        """Return records, by family and key, that time has something to do with, the longest overdue first.
+
+        Behind the leases among them come the children that an ended lease has left.
+        """
         ...
 
     def leases(self, query: LeaseQuery) -> list[Lease]:
@@ -211,8 +237,18 @@ class Store(Readable, Protocol):
     """Where records and the ledger live."""
 
     @property
+    def families(self) -> Families:
+        """Return the families that this store was opened with."""
+        ...
+
+    @property
     def url(self) -> str:
         """Return the address under which this store can be opened again."""
+        ...
+
+    @property
+    def soft(self) -> SoftState:
+        """Return what is kept beside the ledger."""
         ...
 
     @property

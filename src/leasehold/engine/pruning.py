@@ -10,7 +10,7 @@ request is still remembered. It ends with a sealed commit, so history from befor
 the first sealed commit behind it. A ledger with nothing but checkpoints to remove is left alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -22,12 +22,13 @@ from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.walking import Progress, Walk
 from leasehold.errors import InvalidInput, LedgerBroken
-from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS
-from leasehold.kernel.lease.events import Event, StoreCheckpointed, decode_event
-from leasehold.kernel.lease.forgotten import forgotten
 from leasehold.kernel.ledger.authority import Authority, now_of
 from leasehold.kernel.ledger.chain import BrokenChain
 from leasehold.kernel.ledger.checkpoint import encode_state, state_digest
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.ledger.events import Event, StoreCheckpointed
+from leasehold.kernel.ledger.family import Families, Soft
+from leasehold.kernel.ledger.state import forgotten
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now
 
 DEFAULT_KEEP_NS = 30 * 24 * 3600 * NANOSECONDS_PER_SECOND
@@ -42,8 +43,8 @@ class Pruning(msgspec.Struct, frozen=True, kw_only=True):
 
     entries: int
     """How many entries of the ledger."""
-    leases: int
-    """How many ended leases left the tables."""
+    records: int
+    """How many ended leases, and other records, left the tables."""
     through: int
     """The position of the last entry that is gone; 0 if there never was anything to remove."""
     checkpoint: int | None
@@ -83,11 +84,13 @@ def prune(
         raise InvalidInput("keep an hour at least: requests are remembered for so long", field="keep")
     if not dry_run:
         open_epoch(store, to_write=True)
-    done = Pruning(entries=0, leases=0, through=0, checkpoint=None)
+    done = Pruning(entries=0, records=0, through=0, checkpoint=None)
     try:
         while True:
+            soft = {family.name: store.soft.get(family.name) for family in store.families}
             with store.snapshot() as snapshot:
                 plan = _plan(snapshot, actor, keep_ns, batch_entries, progress)
+                plan = None if plan is None else _kept_for_families(plan, store.families, soft)
                 if plan is None:
                     return replace(done, through=snapshot.pruned)
                 if dry_run:
@@ -104,14 +107,19 @@ def prune(
 
 
 def _plan(
-    snapshot: Snapshot, actor: str, keep_ns: int, batch_entries: int, progress: Progress | None
+    snapshot: Snapshot,
+    actor: str,
+    keep_ns: int,
+    batch_entries: int,
+    progress: Progress | None,
 ) -> _Plan | None:
     """Check the ledger, and find what is to be removed from it; None: nothing is to be."""
     authority, reading = snapshot.authority, snapshot.reading()
     if authority is None:
         return None
     now, before_ns = now_of(authority, reading), reading.wall_ns - keep_ns
-    checked, following = Walk(), Walk()
+    families = snapshot.families
+    checked, following = Walk(families), Walk(families)
     following.begin(snapshot)
     gone = following.head.position
 
@@ -135,6 +143,14 @@ def _plan(
     return _Plan(checked=checked, following=following, draft=draft, ends=ends, gone=gone)
 
 
+def _kept_for_families(plan: _Plan, families: Families, soft: Mapping[str, Soft]) -> _Plan | None:
+    """Return a plan that leaves what some family still needs; None: then nothing is to be removed."""
+    kept = (family.keeps(plan.checked.state, soft[family.name]) for family in families)
+    last = min((position for position in kept if position is not None), default=plan.ends[-1])
+    plan.ends = [end for end in plan.ends if end <= last]
+    return plan if plan.ends else None
+
+
 def _ends_of_batches(
     snapshot: Snapshot, start: int, batch_entries: int, may_go: Callable[[Event], bool]
 ) -> list[int]:
@@ -145,7 +161,7 @@ def _ends_of_batches(
     while rows := snapshot.rows(position, _PAGE):
         for position, body, _, seal, *_ in rows:
             try:
-                event = decode_event(body)
+                event = snapshot.families.decode_event(body)
             except ValueError as error:
                 raise BrokenChain(position, f"is no event that this version understands: {error}") from error
             if not may_go(event):
@@ -176,9 +192,9 @@ def _is_past(event: Event, authority: Authority, now: Now) -> bool:
 def _foretell(snapshot: Snapshot, plan: _Plan) -> Pruning:
     """Say what would be removed."""
     plan.following.go(snapshot, until=plan.ends[-1])
-    leases = forgotten(plan.checked.state.leases, _draft_at(plan))
+    gone = forgotten(plan.checked.state, _draft_at(plan), snapshot.families)
     entries = plan.ends[-1] - plan.gone
-    return Pruning(entries=entries, leases=len(leases), through=plan.ends[-1], checkpoint=None)
+    return Pruning(entries=entries, records=_number(gone), through=plan.ends[-1], checkpoint=None)
 
 
 def _carry_out(store: Store, plan: _Plan, done: Pruning) -> Pruning:
@@ -189,24 +205,31 @@ def _carry_out(store: Store, plan: _Plan, done: Pruning) -> Pruning:
                 break
             plan.following.go(snapshot, until=end)
         draft = _draft_at(plan)
-        if end < plan.ends[-1] and not _is_worth_its_state(plan, draft):
+        if end < plan.ends[-1] and not _is_worth_its_state(plan, draft, store.families):
             continue
-        state = encode_state(plan.following.state, draft)
+        state = encode_state(plan.following.state, draft, store.families)
         draft = replace(draft, state_digest=state_digest(state))
         removed = undisturbed(partial(_remove, store, plan, draft, state))
         if removed is None:
             break
-        done = replace(removed, entries=done.entries + removed.entries, leases=done.leases + removed.leases)
+        done = replace(
+            removed, entries=done.entries + removed.entries, records=done.records + removed.records
+        )
     return done
 
 
-def _is_worth_its_state(plan: _Plan, draft: StoreCheckpointed) -> bool:
-    """Say whether a batch removes as many entries as its state has leases; else it goes with the next.
+def _is_worth_its_state(plan: _Plan, draft: StoreCheckpointed, families: Families) -> bool:
+    """Say whether a batch removes as many entries as its state has records; else it goes with the next.
 
-    So what is written in all is no more than what is removed, and the last state, however many leases stand.
+    So what is written in all is no more than what is removed, and the last state, however many records stand.
     """
-    leases = plan.following.state.leases
-    return draft.covers - plan.gone >= len(leases) - len(forgotten(leases, draft))
+    state = plan.following.state
+    kept = sum(map(len, state.records.values())) - _number(forgotten(state, draft, families))
+    return draft.covers - plan.gone >= kept
+
+
+def _number(records: Mapping[str, Sequence[str]]) -> int:
+    return sum(map(len, records.values()))
 
 
 def _draft_at(plan: _Plan) -> StoreCheckpointed:
@@ -246,7 +269,7 @@ def _remove_in(
     position = transaction.head.position + 1
     pruned = Pruned(
         through=checkpoint.covers,
-        forgotten=forgotten(plan.checked.state.leases, checkpoint),
+        forgotten=forgotten(plan.checked.state, checkpoint, transaction.families),
         checkpoint=Checkpoint(position=position, state=state),
     )
     record(transaction, [checkpoint], sealer, pruned=pruned)
@@ -254,5 +277,5 @@ def _remove_in(
     plan.gone = checkpoint.covers
     plan.checked.stand_on(position)
     return Pruning(
-        entries=entries, leases=len(pruned.forgotten), through=checkpoint.covers, checkpoint=position
+        entries=entries, records=_number(pruned.forgotten), through=checkpoint.covers, checkpoint=position
     )

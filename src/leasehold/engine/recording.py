@@ -7,14 +7,31 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from leasehold.engine.port import Batch, Head, Pruned, Store, Transaction
+from leasehold.engine.port import Batch, Head, LeaseQuery, Pruned, Snapshot, Store, Transaction
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import NoKeyAtHand, Sealer, seal
 from leasehold.engine.signing import SigningKey
-from leasehold.kernel.lease.events import REGISTRAR, Event, KeyEnrolled, OwnEvent, StoreOpened, encode_event
-from leasehold.kernel.ledger.authority import Era, evolve_authority, now_of, observe
+from leasehold.errors import StoreUnusable
+from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.authority import Authority, Era, evolve_authority, now_of, observe
 from leasehold.kernel.ledger.chain import Entry, link
+from leasehold.kernel.ledger.events import (
+    REGISTRAR,
+    Event,
+    FamiliesAdmitted,
+    KeyEnrolled,
+    OwnEvent,
+    RegistrarResumed,
+    StoreOpened,
+    encode_event,
+)
+from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.keys import Key, evolve_keys
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+
+SETTLING_NS = 300 * NANOSECONDS_PER_SECOND
+"""How long at most what lapsed while a registrar was down is kept for those who held it."""
+_PAGE = 1_000
 
 
 def open_epoch(store: Store, *, to_write: bool = False) -> None:
@@ -23,8 +40,9 @@ def open_epoch(store: Store, *, to_write: bool = False) -> None:
     It is made durable before anything is granted under it, even in a store that is not durable otherwise:
     the grants that such a store forgets in a power cut must not have shared their epoch with later ones.
 
-    Whoever means `to_write` also gets a key to seal with.
+    Whoever means `to_write` also gets a key to seal with, and has its families admitted to the ledger.
     """
+    families = store.families
     if not to_write:
         with store.snapshot() as snapshot:
             if observe(snapshot.authority, snapshot.reading()) is None:
@@ -32,10 +50,79 @@ def open_epoch(store: Store, *, to_write: bool = False) -> None:
 
     def open_if_need_be() -> None:
         with store.write(durable=True) as transaction:
-            observed = observe(transaction.authority, transaction.reading())
-            record(transaction, [] if observed is None else [observed], store.sealer)
+            authority, reading = transaction.authority, transaction.reading()
+            refuse_unknown_families(authority, families)
+            observed = observe(authority, reading)
+            events: list[OwnEvent] = [] if observed is None else [observed]
+            if isinstance(observed, StoreOpened):
+                events = [replace(observed, families=families.versions)]
+            elif authority is not None and families.new_to(authority.families):
+                now = now_of(
+                    authority if observed is None else evolve_authority(authority, observed), reading
+                )
+                new = families.new_to(authority.families)
+                events.append(
+                    FamiliesAdmitted(tick=now.tick, at_ns=now.wall_ns, actor=REGISTRAR, families=new)
+                )
+            record(transaction, events, store.sealer)
 
     undisturbed(open_if_need_be)
+
+
+def resume(store: Store, *, longest_ns: int = SETTLING_NS) -> RegistrarResumed | None:
+    """Record that a registrar was down, so that holders who could not renew meanwhile come back first.
+
+    For whoever answers alone for a store, at its start: a server. It settles for as long as the longest lease
+    that stands was granted for, at most `longest_ns`. Returns what was recorded; None if no lease stood.
+
+    An outage before that has not settled yet goes on: who comes up and falls again takes it from nobody.
+    """
+    open_epoch(store, to_write=True)
+
+    def record_if_need_be() -> RegistrarResumed | None:
+        with store.write(durable=True) as transaction:
+            authority = transaction.authority
+            assert authority is not None, "a store that was opened has a registrar"
+            now = now_of(authority, transaction.reading())
+            settling_ns = min(longest_ns, _longest_ttl_ns(transaction))
+            if settling_ns == 0:
+                return None
+            earlier = authority.outage
+            unsettled = earlier is not None and now.tick.value < earlier.settles_until
+            resumed = RegistrarResumed(
+                tick=now.tick,
+                at_ns=now.wall_ns,
+                actor=REGISTRAR,
+                down_since=earlier.since if earlier is not None and unsettled else authority.tick,
+                settles_until=now.tick.value + settling_ns,
+            )
+            record(transaction, [resumed], store.sealer)
+            return resumed
+
+    return undisturbed(record_if_need_be)
+
+
+def _longest_ttl_ns(snapshot: Snapshot) -> int:
+    """Return how long the longest of the leases was granted for that are recorded as standing."""
+    longest, after = 0, None
+    while page := snapshot.leases(LeaseQuery(states=(LeaseState.ACTIVE,), after=after, limit=_PAGE)):
+        longest = max(longest, *(lease.ttl_ns for lease in page))
+        after = page[-1].lease_id
+    return longest
+
+
+def refuse_unknown_families(authority: Authority | None, families: Families) -> None:
+    """Raise StoreUnusable where the ledger has a family that this engine lacks, or a newer version of one.
+
+    It would not see what other records mean for those, and what time does to them.
+    """
+    lacking = families.lacking({} if authority is None else authority.families)
+    if lacking:
+        names = ", ".join(f"{name} {version}" for name, version in lacking.items())
+        raise StoreUnusable(
+            f"this store has records that this leasehold does not know ({names}), so it must not write "
+            "there; upgrade leasehold, or open the store with what made them"
+        )
 
 
 def record(
@@ -63,8 +150,7 @@ def record(
     assert authority is not None, "there was at least one event"
     batch = Batch(
         entries=chained(transaction.head, events, sealing),
-        created=[],
-        changed=[],
+        changes=(),
         authority=authority,
         ended_eras=ended_eras,
         keys=list(changed.values()),

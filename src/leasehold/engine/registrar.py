@@ -6,7 +6,7 @@ that moment, by the authority's clock.
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,22 +21,28 @@ from leasehold.engine.recording import open_epoch
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import HistoryPruned, InvalidInput, StoreBusy, error_of
-from leasehold.kernel.lease.answers import Answer, Granted
-from leasehold.kernel.lease.commands import Command
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.family import lease_part
 from leasehold.kernel.lease.lineage import standing
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.paths import is_path
-from leasehold.kernel.lease.records import EVERYTHING, Keys, Missing
+from leasehold.kernel.lease.records import (
+    LEASE,
+    LeaseFound,
+    children_of,
+    lease_keys,
+)
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
-from leasehold.kernel.lease.view import View
 from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 from leasehold.kernel.ledger.keys import Key
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.records import EVERYTHING, Missing
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now
+from leasehold.kernel.ledger.view import View
 
-_AnswerType = TypeVar("_AnswerType", bound=Answer)
+_AnswerType = TypeVar("_AnswerType")
 
 PAGE_MAXIMUM = 10_000
 
@@ -70,21 +76,21 @@ class PrunedHistory(msgspec.Struct, frozen=True, kw_only=True):
 class Registrar:
     """Kernel, engine and store, as one thing to talk to."""
 
-    def __init__(self, store: Store, *, quotas: Quotas | None = None, timeout: float = 30.0) -> None:
+    def __init__(self, store: Store, *, timeout: float = 30.0) -> None:
         self.store = store
         self.timeout = timeout
         """How many seconds a command waits for another process to finish writing."""
         self.ids = Ids()
         open_epoch(store)
-        self._committer = Committer(store, quotas=quotas or Quotas(), timeout=timeout)
+        self._committer = Committer(store, timeout=timeout)
 
-    def call(self, command: Command) -> Outcome:
+    def call(self, command: Command, caller: Caller = LOCAL) -> Outcome:
         """Run a command, and wait for its outcome."""
-        return self._committer.call(command)
+        return self._committer.call(command, caller)
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
         """Run a command soon, and hand its outcome to `deliver`."""
-        return self._committer.submit(command, deliver)
+        return self._committer.submit(command, deliver, caller)
 
     def withdraw(self, call: Call) -> StoreBusy | None:
         """Take a submitted command back and return why; None if it is too late for that."""
@@ -104,14 +110,14 @@ class Registrar:
     def standing_on(self, tenant: str, resource: str) -> list[LeaseStatus]:
         """Return the leases that stand on a resource now, oldest token first."""
         with self.store.snapshot() as snapshot:
-            found = snapshot.read(Keys(resources={(tenant, resource)})).leases
+            found = _read(snapshot, resources={(tenant, resource)}).records.values()
             statuses = _statuses_of([one for one in found if one.state is LeaseState.ACTIVE], snapshot)
         return _live(statuses)
 
     def children(self, tenant: str, lease_id: str) -> list[LeaseStatus]:
         """Return standing leases that were derived from a lease, up to a page of them, oldest token first."""
         with self.store.snapshot() as snapshot:
-            found = snapshot.read(Keys(children={lease_id})).children.get(lease_id, [])
+            found = _read(snapshot, scans={children_of(lease_id)}).records.values()
             statuses = _statuses_of([lease for lease in found if lease.tenant == tenant], snapshot)
         return _live(statuses)
 
@@ -121,11 +127,9 @@ class Registrar:
         For a path, also who holds, or waits for, something above or below it.
         """
         everything = (tenant, resource, EVERYTHING)
-        keys = Keys(resources={(tenant, resource)}, queues={everything})
-        if is_path(resource):
-            keys.trees.add(everything)
+        trees = {everything} if is_path(resource) else set()
         with self.store.snapshot() as snapshot:
-            found = {lease.lease_id: lease for lease in snapshot.read(keys).leases}
+            found = _read(snapshot, resources={(tenant, resource)}, queues={everything}, trees=trees).records
             statuses = [one for one in _statuses_of(list(found.values()), snapshot) if one.is_live]
         waiting = [one for one in statuses if one.lease.state is LeaseState.PENDING]
         held = [one for one in statuses if one.lease.state is LeaseState.ACTIVE]
@@ -175,13 +179,13 @@ class Registrar:
         with self.store.snapshot() as snapshot:
             return snapshot.head.position
 
-    def overdue(self, limit: int) -> list[str]:
-        """Return leases recorded as standing that time may have ended."""
+    def has_overdue(self) -> bool:
+        """Say whether time has done anything that nobody has recorded."""
         with self.store.snapshot() as snapshot:
-            if snapshot.authority is None:
-                return []
-            now = now_of(snapshot.authority, snapshot.reading())
-            return snapshot.lapsed(now.tick, limit)
+            authority = snapshot.authority
+            return authority is not None and bool(
+                snapshot.due(now_of(authority, snapshot.reading()).tick, limit=1)
+            )
 
     def head(self) -> Head:
         """Return where the ledger ends."""
@@ -230,7 +234,7 @@ def won(snapshot: Snapshot, lease_ids: tuple[str, ...]) -> Granted | None:
     """
     if observe(snapshot.authority, snapshot.reading()) is not None:
         return None  # The clock or the file is not what it was.
-    found = snapshot.read(Keys(leases=set(lease_ids))).leases
+    found = list(_read(snapshot, keys=set(lease_ids)).records.values())
     statuses = {status.lease.lease_id: status for status in _statuses_of(found, snapshot)}
     granted = [statuses[lease_id] for lease_id in lease_ids if lease_id in statuses]
     if len(granted) < len(lease_ids) or not all(_can_wait_for_confirmation(status) for status in granted):
@@ -251,6 +255,11 @@ def _can_wait_for_confirmation(status: LeaseStatus) -> bool:
     return status.expires_in * NANOSECONDS_PER_SECOND > min(CLAIM_WINDOW_NS, lease.ttl_ns) // 2
 
 
+def _read(snapshot: Snapshot, **wanted: Any) -> LeaseFound:
+    found: LeaseFound = snapshot.read(lease_keys(**wanted)).families[LEASE]
+    return found
+
+
 def _live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:
     """Return those that stand, oldest token first."""
     return sorted((status for status in statuses if status.is_live), key=lambda status: status.lease.token)
@@ -269,7 +278,7 @@ def status_of(lease: Lease, snapshot: Snapshot, reading: ClockReading | None = N
     if lease.delegation is None and expires is not None and expires.comparable(now.tick):
         # By far the most usual look, and nothing else has to be known for it.
         return LeaseStatus(lease=lease, expires_in=lease.ticks_remaining(now.tick) / NANOSECONDS_PER_SECOND)
-    return _status_of(lease, snapshot, View(authority), now)
+    return _status_of(lease, snapshot, View(snapshot.families, authority), now)
 
 
 def _statuses_of(leases: list[Lease], snapshot: Snapshot) -> list[LeaseStatus]:
@@ -278,14 +287,14 @@ def _statuses_of(leases: list[Lease], snapshot: Snapshot) -> list[LeaseStatus]:
     if authority is None or len(leases) == 1:
         return [status_of(lease, snapshot) for lease in leases]
     now = now_of(authority, snapshot.reading())
-    view = View(authority)
+    view = View(snapshot.families, authority)
     return [_status_of(lease, snapshot, view, now) for lease in leases]
 
 
 def _status_of(lease: Lease, snapshot: Snapshot, view: View, now: Now) -> LeaseStatus:
     while True:
         try:
-            lease_now, left_ns = standing(lease, view, now)
+            lease_now, left_ns = standing(lease, lease_part(view), now)
             return LeaseStatus(lease=lease_now, expires_in=left_ns / NANOSECONDS_PER_SECOND)
         except Missing as missing:
             view.load(missing.keys, snapshot.read(missing.keys))

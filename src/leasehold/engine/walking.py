@@ -1,7 +1,7 @@
 """A walk along the ledger that believes nothing it has not checked.
 
-Each entry must follow the one before, match its hash, decode, be something the law could have produced, be
-filed for queries as what it is, and be covered by the seal of a key that was admitted when the commit
+Each entry must follow the one before, match its hash, decode, be something the law could have produced, have
+indexed columns that match it, and be covered by the seal of a key that was admitted when the commit
 began. The walk stops at the first entry that is not, and says which and why.
 
 Not found by a walk alone: a ledger that was cut off at its end, or made anew from its first entry on with
@@ -16,19 +16,18 @@ from leasehold.engine.beginning import find_beginning
 from leasehold.engine.port import Head, LedgerRow, Snapshot
 from leasehold.engine.sealing import is_sealed, sealed_by
 from leasehold.engine.signing import is_signed, key_id_of
-from leasehold.kernel.lease.events import (
-    OWN_EVENTS,
+from leasehold.kernel.ledger.chain import BrokenChain, link
+from leasehold.kernel.ledger.events import (
     DecodeError,
     Event,
     IllegalTransition,
     KeyEnrolled,
     KeyVouched,
     StoreCheckpointed,
-    decode_event,
 )
-from leasehold.kernel.ledger.chain import BrokenChain, link
+from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.keys import voucher_message
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.state import Folding, State
 
 _PAGE = 1_000
 
@@ -39,8 +38,9 @@ Progress = Callable[[int, int], None]
 class Walk:
     """How far the ledger has been checked, and the state that it describes up to there."""
 
-    def __init__(self, expected: Head | None = None) -> None:
-        self.state = State()
+    def __init__(self, families: Families, expected: Head | None = None) -> None:
+        self._families = families
+        self._folding = Folding(families)
         self._expected = expected
         self.head = Head()
         self.sealed = 0
@@ -60,11 +60,16 @@ class Walk:
         """Which entry vouches for the state that the walk began with, if any does."""
         self._newest_checkpoint = 0
 
+    @property
+    def state(self) -> State:
+        """Return what the ledger describes up to here."""
+        return self._folding.state
+
     def begin(self, snapshot: Snapshot) -> None:
         """Start with the ledger's first entry, or with what stands for those that were pruned."""
         beginning = find_beginning(snapshot)
         self.head = self.began = beginning.head
-        self.state, self._vouching = beginning.state, beginning.checkpoint
+        self._folding, self._vouching = Folding(self._families, beginning.state), beginning.checkpoint
         self.enrolled_at = dict.fromkeys(self.state.keys, self.head.position)
         self.sealed = self.head.position
         self._note_sealers()
@@ -121,7 +126,8 @@ class Walk:
 
     def _check_page(self, page: Iterable[LedgerRow], filing: Callable[[Event], tuple[object, ...]]) -> None:
         """Check rows. A tight loop: a long history has millions."""
-        apply, note_counter, expected = self.state.apply, self._counters.append, self._expected
+        apply, decode = self._folding.apply, self._families.decode_event
+        note_counter, expected = self._counters.append, self._expected
         position, previous = self.head.position, self.head.hash
         try:
             for row in page:
@@ -131,16 +137,16 @@ class Walk:
                 if link(previous, place, body) != claimed:
                     raise BrokenChain(place, "its hash does not match its content")
                 try:
-                    event = decode_event(body)
+                    event = decode(body)
                 except DecodeError as error:
                     raise BrokenChain(place, f"is no event that this version understands: {error}") from error
                 if row[5:] != filing(event):
-                    raise BrokenChain(place, "it is filed for queries as something else than it is")
+                    raise BrokenChain(place, "its indexed columns do not match the signed entry")
                 try:
                     apply(event)
                 except (IllegalTransition, ValueError) as error:
                     raise BrokenChain(place, str(error)) from error
-                if type(event) in OWN_EVENTS:
+                if event.is_own:
                     self._check_own(place, event)
                 note_counter(counter)
                 if seal is not None:

@@ -10,7 +10,9 @@ Shared leases may stand together on one work; every other claim on leased work i
 
 from collections.abc import Iterable, Iterator
 
-from leasehold.kernel.lease.events import IllegalTransition, LeaseEvent
+from leasehold.kernel.lease.events import (
+    LeaseEvent,
+)
 from leasehold.kernel.lease.events import LeaseExpired as ExpiredEvent
 from leasehold.kernel.lease.events import LeaseIssued as IssuedEvent
 from leasehold.kernel.lease.events import LeaseModeChanged as ModeChangedEvent
@@ -20,6 +22,7 @@ from leasehold.kernel.lease.events import LeaseRenewed as RenewedEvent
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.events import IllegalTransition
 from leasehold.kernel.ledger.limits import RESOURCE_BYTES
 from leasehold.reducer.errors import (
     InvalidExpiration,
@@ -83,7 +86,7 @@ def fold_event(state: LeaseReducerState, event: LeaseEvent, record: EventRecord)
             return [_evolved(None, event)]
         case _:
             pass
-    return [_after(state, standing_lease(state, lease_id), event, record) for lease_id in event.lease_ids]
+    return [_after(state, standing_lease(state, lease_id), event, record) for lease_id in event.keys]
 
 
 def _waiter(state: LeaseReducerState, lease_id: str) -> Lease | None:

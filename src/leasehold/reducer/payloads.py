@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from leasehold.kernel.lease.events import LeaseEvent, decode_event
+from leasehold.kernel.lease.events import LeaseEvent
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.reducer.errors import DecodeError
 
@@ -112,7 +113,7 @@ def encode(payload: Payload) -> bytes:
 def decode(record: EventRecord) -> Payload | LeaseEvent:
     """Return what a record of our family says; raise DecodeError for anything that is not quite that."""
     # A MessagePack map never begins with the byte that a JSON object begins with.
-    read = decode_event if record.payload[:1] == b"{" else _decoder.decode
+    read = LEASES.decode_event if record.payload[:1] == b"{" else _decoder.decode
     try:
         event: Any = read(record.payload)
     except (ValueError, RecursionError, TypeError) as error:

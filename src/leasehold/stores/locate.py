@@ -12,6 +12,8 @@ from pathlib import Path
 
 from leasehold.engine.port import Store
 from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.kernel.lease.family import LEASES
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.memory import MemoryStore
 
 FOLDER = ".leasehold"
@@ -37,12 +39,17 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
 
 
 def open_store(
-    url: str | None = None, *, durability: str = "full", group: bool = False, create: bool = True
+    url: str | None = None,
+    *,
+    durability: str = "full",
+    group: bool = False,
+    create: bool = True,
+    families: Families = LEASES,
 ) -> Store:
     """Open the store that `url` names, or the one that `locate` finds."""
     path = sqlite_path(locate(url))
     if path is None:
-        return MemoryStore()
+        return MemoryStore(families=families)
     from leasehold.stores.sqlite import SqliteStore  # loading SQLite takes time that others need not pay
     from leasehold.stores.sqlite.failures import system_error
     from leasehold.stores.sqlite.files import resolved
@@ -55,7 +62,7 @@ def open_store(
             _hide_from_git(path.parent, group=group)
         except OSError as error:
             raise system_error(error, str(path)) from error
-    return SqliteStore(path, durability=durability, group=group, create=create)
+    return SqliteStore(path, durability=durability, group=group, create=create, families=families)
 
 
 def sqlite_path(address: str) -> Path | None:

@@ -1,7 +1,8 @@
 import msgspec
 import pytest
 
-from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed, Swept
+from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewal, Renewed
+from leasehold.kernel.ledger.commands import Swept
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from tests.kernel.records import a_lease
 
@@ -17,10 +18,10 @@ LOST = Refusal(code=RefusalCode.LEASE_EXPIRED, lease_id="lease-2")
         Renewed(outcomes=(Renewal(lease=LEASE, expires_in_ns=50), LOST)),
         Released(outcomes=(LOST, Ended(lease=LEASE, already=True))),
         Ended(lease=LEASE),
-        Swept(leases=(LEASE,)),
+        Swept(ended=True),
     ],
 )
-def test_an_answer_crosses_a_wire_as_it_is(answer: Answer) -> None:
-    everything = msgspec.json.Decoder(Answer)
+def test_an_answer_crosses_a_wire_as_it_is(answer: Answer | Swept) -> None:
+    everything = msgspec.json.Decoder(Answer | Swept)
 
     assert everything.decode(msgspec.json.encode(answer)) == answer

@@ -4,13 +4,26 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
-from leasehold.kernel.lease.decide import decide
-from leasehold.kernel.lease.events import Event
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import (
+    Acquire,
+    ChangeMode,
+    Derive,
+    Release,
+    Renew,
+    Revoke,
+    Transfer,
+    Wanted,
+)
 from leasehold.kernel.lease.model import Mode
-from leasehold.kernel.lease.records import Keys, Missing
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.commands import Command, Sweep
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.records import Missing
 from leasehold.kernel.ledger.refusals import Refusal
+from tests.kernel.deciding import decide_for_good, outcome
 from tests.kernel.registrar import SECOND, Registrar
 
 LEASES = st.sampled_from(["lease-1", "lease-2", "lease-3", "lease-4", "lease-5"])
@@ -48,7 +61,7 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
     st.builds(
         Revoke, tenant=TENANTS, request_id=REQUESTS, lease_id=LEASES, operator=HOLDERS, reason=st.just("why")
     ),
-    st.builds(Sweep, tenant=TENANTS, request_id=REQUESTS, lease_ids=SEVERAL),
+    st.builds(Sweep, request_id=REQUESTS, family=st.just("lease"), key=LEASES),
 )
 QUOTAS = st.builds(
     Quotas,
@@ -76,31 +89,110 @@ def test_a_batch_on_one_view_is_decided_like_its_commands_one_by_one(
         registrar.advance(1)
     elif pause == "a reboot":
         registrar.reboot()
-    now = registrar.now()
-
-    # The store is asked while the batch is decided, and knows nothing of what the batch has done so far.
+    registrar.now()
     view = registrar.view()
+    check_batch(registrar, view, batch, read_ahead=read_ahead)
+    assert view.authority == registrar.authority
+
+
+def check_batch(registrar: Registrar, view: LeaseView, batch: list[Command], *, read_ahead: bool) -> None:
+    """Decide a batch on one view, then its commands one by one, and compare.
+
+    The store is asked while the batch is decided, and knows nothing of what the batch has done so far.
+    """
+    now = registrar.now()
     answers: list[object] = []
     events: list[Event] = []
     if read_ahead:
-        keys = view.lacking(batch) or Keys()
-        view.load(keys, registrar.found(keys))
+        registrar.load_needs(view, *batch)
     for command in batch:
         while True:
             try:
-                decided = decide(command, view, now)
+                decided = decide_for_good(command, view, now)
                 break
             except Missing as missing:
-                view.load(missing.keys, registrar.found(missing.keys))
-        answers.append(decided if isinstance(decided, Refusal) else decided.answer)
+                view.ledger.load(missing.keys, registrar.found(missing.keys))
+        answers.append(outcome(decided))
         if not isinstance(decided, Refusal):
-            view.fold(decided.events, decided.leases)
             events += decided.events
 
     history = len(registrar.ledger)
     assert answers == [registrar.ask(command) for command in batch]
     assert events == registrar.ledger[history:]
-    assert view.created | view.changed == {
-        lease_id: registrar.lease(lease_id) for event in events for lease_id in event.lease_ids
+    assert {change.key: change.after for change in view.changes()} == {
+        lease_id: registrar.lease(lease_id) for event in events for lease_id in event.keys
     }
-    assert view.authority == registrar.authority
+
+
+RESOURCES = st.sampled_from(["door", "gate", "/", "/d", "/d/x"])
+CROWDED: st.SearchStrategy[Command] = st.one_of(
+    st.builds(
+        Acquire,
+        request_id=REQUESTS,
+        lease_id=LEASES,
+        resource=RESOURCES,
+        holder=HOLDERS,
+        ttl_ns=st.sampled_from([SECOND, 9 * SECOND]),
+        mode=st.sampled_from(Mode),
+        wait=st.booleans(),
+        adopt=st.booleans(),
+        also=st.sampled_from([(), (), (Wanted(resource="door"),), (Wanted(resource="/d/x"),)]),
+        priority=st.sampled_from([5, 9]),
+        lock_delay_ns=st.sampled_from([0, 0, 2 * SECOND]),
+        budget=st.sampled_from([None, None, Budget(tokens=5)]),
+        scope=st.none(),
+        metadata=st.just({}),
+        max_renewals=st.just(-1),
+        wake=st.just(""),
+        config_version=st.just(""),
+        zone_version=st.just(""),
+        tenant=st.just("default"),
+    ),
+    st.builds(
+        Derive,
+        request_id=REQUESTS,
+        parent_id=LEASES,
+        lease_id=LEASES,
+        resource=RESOURCES,
+        holder=HOLDERS,
+        child_holder=HOLDERS,
+        budget=st.just(Budget(tokens=1)),
+        scope=st.just(Scope()),
+        metadata=st.just({}),
+        max_renewals=st.just(-1),
+        ttl_ns=st.none(),
+        mode=st.just(Mode.EXCLUSIVE),
+        tenant=st.just("default"),
+    ),
+    st.builds(Renew, request_id=REQUESTS, lease_ids=SEVERAL, holder=HOLDERS, tenant=st.just("default")),
+    st.builds(Release, request_id=REQUESTS, lease_ids=SEVERAL, holder=HOLDERS, tenant=st.just("default")),
+    st.builds(Revoke, request_id=REQUESTS, lease_id=LEASES, operator=HOLDERS, reason=st.just("why")),
+    st.builds(ChangeMode, request_id=REQUESTS, lease_id=LEASES, holder=HOLDERS, mode=st.sampled_from(Mode)),
+    st.builds(
+        Transfer, request_id=REQUESTS, lease_id=LEASES, holder=HOLDERS, to=HOLDERS, new_lease_id=LEASES
+    ),
+    st.builds(Sweep, request_id=REQUESTS, family=st.just("lease"), key=LEASES),
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None, print_blob=True)
+@given(
+    quotas=QUOTAS,
+    batches=st.lists(
+        st.tuples(st.sampled_from([0, 1, 3, 30]), st.lists(CROWDED, min_size=1, max_size=4), st.booleans()),
+        min_size=2,
+        max_size=5,
+    ),
+)
+def test_a_view_that_is_kept_decides_batch_after_batch_as_a_new_one_would(
+    quotas: Quotas, batches: list[tuple[int, list[Command], bool]]
+) -> None:
+    registrar = Registrar(quotas)
+    registrar.now()
+    view = registrar.view()
+    for pause, batch, read_ahead in batches:
+        registrar.advance(pause)
+        check_batch(registrar, view, batch, read_ahead=read_ahead)
+        assert view.authority == registrar.authority
+        view.ledger.settle()

@@ -7,25 +7,15 @@ from msgspec.structs import replace
 
 from leasehold.kernel.lease.budget import AMOUNT_MAXIMUM, Amounts, Budget
 from leasehold.kernel.lease.check import check_command
-from leasehold.kernel.lease.commands import Command
-from leasehold.kernel.lease.decide import decide
+from leasehold.kernel.lease.commands import LeaseCommand
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.scope import Scope
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
-from tests.kernel.records import (
-    ACQUIRE,
-    COMMANDS,
-    DERIVE,
-    RELEASE,
-    RENEW,
-    REVOKE,
-    SPEND,
-    SWEEP,
-    an_authority,
-    at,
-)
+from tests.kernel.deciding import decide, lease_view
+from tests.kernel.records import ACQUIRE, COMMANDS, DERIVE, RELEASE, RENEW, REVOKE, SPEND, an_authority, at
 
-BAD_FIELDS: list[tuple[Command, list[dict[str, Any]]]] = [
+BAD_FIELDS: list[tuple[LeaseCommand, list[dict[str, Any]]]] = [
     (
         ACQUIRE,
         [
@@ -73,7 +63,6 @@ BAD_FIELDS: list[tuple[Command, list[dict[str, Any]]]] = [
         SPEND,
         [{"tenant": ""}, {"request_id": ""}, {"lease_id": ""}, {"holder": ""}, {"amounts": Amounts()}],
     ),
-    (SWEEP, [{"tenant": ""}, {"request_id": ""}, {"lease_ids": ()}]),
 ]
 
 FIRST_BAD = [
@@ -91,12 +80,12 @@ def field_of(refusal: Refusal | None) -> str:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_well_formed_command_passes(command: Command) -> None:
-    assert check_command(command) is None
+    assert LEASES.check(command) is None
 
 
 @pytest.mark.parametrize(("command", "bad"), FIRST_BAD)
 def test_the_first_malformed_field_is_the_one_that_is_named(
-    command: Command, bad: list[dict[str, Any]]
+    command: LeaseCommand, bad: list[dict[str, Any]]
 ) -> None:
     name = next(iter(bad[0])).removesuffix("_ns")
     alone = replace(command, **bad[0])
@@ -107,10 +96,10 @@ def test_the_first_malformed_field_is_the_one_that_is_named(
 
 
 @pytest.mark.parametrize(("command", "bad"), FIRST_BAD)
-def test_a_malformed_command_is_refused_unread(command: Command, bad: list[dict[str, Any]]) -> None:
+def test_a_malformed_command_is_refused_unread(command: LeaseCommand, bad: list[dict[str, Any]]) -> None:
     malformed = replace(command, **bad[0])
 
-    with_nothing_loaded = View(an_authority())
+    with_nothing_loaded = lease_view(an_authority())
 
     assert decide(malformed, with_nothing_loaded, at(60)) == check_command(malformed)
 

@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import fields, replace
 
 from leasehold.kernel.lease.budget import Amounts, Budget
-from leasehold.kernel.lease.commands import Acquire, ChangeMode, Command, Derive, Wanted
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Derive, Wanted
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.commands import Command
 from tests.kernel.records import ACQUIRE, CHANGE_MODE, COMMANDS, DERIVE, RELEASE, RENEW, SWEEP, TRANSFER
 
 OTHER_CONTENT = {
@@ -34,6 +35,8 @@ OTHER_CONTENT = {
     "priority": 7,
     "lock_delay_ns": 7,
     "to": "otto",
+    "family": "work",
+    "key": "lease-7",
 }
 
 

@@ -11,11 +11,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, multiple, rule
 
 from leasehold.kernel.lease.answers import Answer, Granted, Waiting
-from leasehold.kernel.lease.commands import Acquire, Command, Sweep, Wanted
+from leasehold.kernel.lease.commands import Acquire, Wanted
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.ledger.commands import Command, Swept
 from leasehold.kernel.ledger.refusals import Refusal
-from tests.kernel.crowd_oracle import check_crowd, check_order
-from tests.kernel.registrar import SECOND, Registrar
+from tests.kernel.crowd_oracle import check_crowd, check_kept, check_order
+from tests.kernel.registrar import SECOND, Registrar, sweeping
 
 RESOURCES = ("a", "b", "/", "/d", "/d/x", "/d/y", "/d2")
 HOLDERS = st.sampled_from(["ann", "bob", "cem", "dia"])
@@ -36,17 +37,20 @@ class Crowd(RuleBasedStateMachine):
     def open(self) -> None:
         self.registrar.now()
 
-    def ask(self, command: Command) -> Answer | Refusal:
-        before = list(self.registrar.state.leases.values())
+    def ask(self, command: Command) -> Answer | Swept | Refusal:
+        before = list(self.registrar.state.of("lease").values())
         entries = len(self.registrar.ledger)
         now = self.registrar.now().tick
         answer = self.registrar.ask(command)
         check_order(before, now, command, self.registrar.ledger[entries:])
-        check_crowd(before, list(self.registrar.state.leases.values()), now, command, answer)
+        after, outage = list(self.registrar.state.of("lease").values()), self.registrar.authority.outage
+        check_crowd(before, after, now, command, answer, outage=outage)
+        if outage is not None:
+            check_kept(before, now, outage, self.registrar.ledger[entries:])
         return answer
 
     def standing(self) -> list[Lease]:
-        return [one for one in self.registrar.state.leases.values() if one.state is LeaseState.ACTIVE]
+        return [one for one in self.registrar.state.of("lease").values() if one.state is LeaseState.ACTIVE]
 
     @rule(
         target=claims,
@@ -99,7 +103,7 @@ class Crowd(RuleBasedStateMachine):
     @rule(claim=claims)
     def cancel(self, claim: Acquire) -> None:
         self.registrar.cancel(claim)
-        leases = [self.registrar.state.leases.get(lease_id) for lease_id in claim.lease_ids]
+        leases = [self.registrar.state.of("lease").get(lease_id) for lease_id in claim.lease_ids]
         assert all(lease is None or lease.is_terminal for lease in leases)
         again = self.ask(claim)
         assert not isinstance(again, Waiting)
@@ -123,18 +127,25 @@ class Crowd(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def revoke(self, data: st.DataObject) -> None:
-        unended = [one for one in self.registrar.state.leases.values() if not one.is_terminal]
+        unended = [one for one in self.registrar.state.of("lease").values() if not one.is_terminal]
         if unended:
             self.registrar.revoke(data.draw(st.sampled_from(unended)))
 
     @rule()
     def sweep(self) -> None:
-        if names := tuple(self.registrar.state.leases):
-            self.ask(Sweep(lease_ids=names, request_id="sweep"))
+        for lease_id in tuple(self.registrar.state.of("lease")):
+            self.ask(sweeping(lease_id))
 
     @rule(tenths=st.sampled_from([1, 5, 19, 20, 21, 100, 150, 299, 300, 301]))
     def time_passes(self, tenths: int) -> None:
         self.registrar.advance(tenths / 10)
+
+    @rule(tenths=st.sampled_from([1, 20, 150]), settles=st.sampled_from([0, 1, 10, 20]))
+    def outage(self, tenths: int, settles: int) -> None:
+        self.registrar.now()
+        since = self.registrar.clock
+        self.registrar.advance(tenths / 10)
+        self.registrar.resume(since, settles * SECOND)
 
     @rule()
     def reboot(self) -> None:
@@ -143,7 +154,7 @@ class Crowd(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Whoever waits is served or gone, once nobody new comes and everybody gives back what it has."""
         for _ in range(80):
-            unended = [one for one in self.registrar.state.leases.values() if not one.is_terminal]
+            unended = [one for one in self.registrar.state.of("lease").values() if not one.is_terminal]
             if not unended:
                 return
             for lease in unended:

@@ -1,5 +1,6 @@
 """Leases with scope, budget and parent where others wait."""
 
+import pytest
 from msgspec.structs import replace
 
 from leasehold.kernel.lease.answers import Granted, Waiting
@@ -45,6 +46,42 @@ def test_what_a_parents_end_frees_below_goes_to_those_who_wait_for_it() -> None:
 
     registrar.win(for_child)
     registrar.win(for_parent)
+
+
+@pytest.mark.parametrize("how", ["adopt", "transfer", "claim what has run out"])
+def test_what_a_claim_or_a_transfer_ends_below_goes_to_those_who_wait_for_it_at_once(how: str) -> None:
+    registrar = Registrar()
+    parent = root(registrar)
+    child_of(registrar, parent)
+    registrar.advance(1)
+    waiting = registrar.join("cem", "gate")
+    match how:
+        case "adopt":
+            registrar.grant("ann", adopt=True)
+        case "transfer":
+            expect(Granted, registrar.ask(registrar.hand_over(parent, "dia")))
+        case _:
+            registrar.clock += TTL - SECOND
+            registrar.grant("eve")
+
+    assert registrar.holders("gate") == ["cem"]
+    registrar.win(waiting)
+
+
+def test_what_ends_below_a_lease_that_is_found_to_have_ended_goes_to_those_who_wait_for_it() -> None:
+    registrar = Registrar()
+    standing = registrar.grant("bob", "shelf", mode=Mode.SHARED, ttl_ns=HOUR)
+    parent = registrar.grant("ann", "shelf", mode=Mode.SHARED, scope=EVERYTHING, budget=TEN)
+    child_of(registrar, parent)
+    registrar.advance(1)
+    for_parent, for_child = registrar.join("cem", "shelf"), registrar.join("dia", "gate")
+    registrar.clock += TTL - SECOND
+
+    registrar.end(standing)
+
+    assert (registrar.holders("shelf"), registrar.holders("gate")) == (["cem"], ["dia"])
+    registrar.win(for_parent)
+    registrar.win(for_child)
 
 
 def test_what_is_found_to_have_ended_on_the_way_ends_its_children_too() -> None:

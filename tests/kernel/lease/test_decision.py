@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from leasehold.kernel.lease.answers import Ended, Granted, Renewal
 from leasehold.kernel.lease.decision import age
 from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason
-from leasehold.kernel.lease.view import View
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import Tick
+from tests.kernel.deciding import lease_view
 from tests.kernel.records import a_lease, an_authority, at
 from tests.kernel.registrar import HOUR, SECOND, TTL, Registrar, expect
 
@@ -103,7 +103,7 @@ def test_a_retry_of_a_lease_with_unknown_time_must_not_be_used(registrar: Regist
 def test_a_retry_for_a_lease_that_was_pruned_is_refused(registrar: Registrar) -> None:
     claim = registrar.claim()
     registrar.end(expect(Granted, registrar.ask(claim)).lease)
-    del registrar.state.leases[claim.lease_id]
+    del registrar.state.of("lease")[claim.lease_id]
     registrar.replayable = False
 
     assert expect(Refusal, registrar.ask(claim)).code == "LEASE_NOT_FOUND"
@@ -271,7 +271,7 @@ def test_time_does_nothing_to_a_lease_that_has_ended_and_needs_no_memory_of_eras
 ) -> None:
     ended = a_lease(state=state, expires_tick=expires)
 
-    assert age(ended, View(an_authority(era=2)), at(60, era=2)) == ([], ended)
+    assert age(ended, lease_view(an_authority(era=2)), at(60, era=2)) == ([], ended)
 
 
 def test_nobody_makes_a_claim_forgotten_with_an_id_that_reads_like_its_key(registrar: Registrar) -> None:

@@ -4,9 +4,6 @@ import pytest
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import (
-    DecodeError,
-    EpochRaised,
-    Event,
     LeaseDelegated,
     LeaseExpired,
     LeaseIssued,
@@ -16,12 +13,11 @@ from leasehold.kernel.lease.events import (
     LeaseRenewed,
     LeaseRevoked,
     LeaseSpent,
-    StoreOpened,
-    decode_event,
-    encode_event,
 )
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.events import DecodeError, EpochRaised, Event, StoreOpened, encode_event
 from leasehold.kernel.ledger.tick import Tick
 from tests.kernel.records import OF_LEASE, OF_STORE, TOKEN
 
@@ -82,19 +78,51 @@ BY_NAME = dict(EVENTS)
 def test_an_event_reads_back_as_it_was_written(name: str, event: Event) -> None:
     body = encode_event(event)
 
-    assert decode_event(body) == event
-    assert decode_event(body.decode()) == event
-    assert encode_event(decode_event(body)) == body
+    assert LEASES.decode_event(body) == event
+    assert LEASES.decode_event(body.decode()) == event
+    assert encode_event(LEASES.decode_event(body)) == body
     assert event.type == name
     assert msgspec.json.decode(body)["type"] == name
 
 
 def test_an_event_says_which_leases_it_changes() -> None:
-    changes = {name: event.lease_ids for name, event in EVENTS}
+    changes = {name: event.keys for name, event in EVENTS}
 
     assert changes.pop("lease.renewed") == ("lease-1", "lease-2")
     assert changes.pop("store.opened") == changes.pop("store.epoch_raised") == ()
     assert set(changes.values()) == {("lease-1",)}
+
+
+def test_an_event_says_under_what_it_is_found() -> None:
+    door = ("default", "lease-1", "door", "ann", TOKEN)
+    filed = {name: event.filing for name, event in EVENTS}
+
+    assert filed.pop("lease.issued") == ("acme", *door[1:])
+    assert filed.pop("lease.renewed") == ("default", None, None, "ann", None), "it is about two"
+    assert filed.pop("store.opened") == filed.pop("store.epoch_raised") == (None, None, None, None, None)
+    assert set(filed.values()) == {door}
+    one = LeaseRenewed(
+        tick=Tick(value=1),
+        at_ns=1,
+        actor="ann",
+        holder="ann",
+        renewals={"lease-1": 160},
+        resource="door",
+        token=TOKEN,
+    )
+    assert one.filing == door
+
+
+def test_an_event_says_whether_it_drew_a_number_and_whether_a_retry_finds_it() -> None:
+    assert {name for name, event in EVENTS if event.draws} == {"lease.issued"}
+    assert {name for name, event in EVENTS if event.is_remembered} == {
+        "lease.issued",
+        "lease.renewed",
+        "lease.spent",
+    }
+    assert {name for name, event in EVENTS if event.is_own} == {"store.opened", "store.epoch_raised"}
+    assert BY_NAME["store.opened"].number == 0
+    assert BY_NAME["lease.issued"].number == TOKEN
 
 
 def test_a_renewal_names_its_lease_only_if_there_is_just_one() -> None:
@@ -120,7 +148,7 @@ def test_an_event_as_the_first_release_wrote_it_is_still_understood() -> None:
         b'"lease_id":"lease-1","resource":"door","holder":"ann","token":4294967297,"ttl_ns":50}'
     )
 
-    event = decode_event(body)
+    event = LEASES.decode_event(body)
 
     assert isinstance(event, LeaseIssued)
     assert (event.mode, event.max_renewals, event.bound_to_boot, event.tenant, event.schema) == (
@@ -155,11 +183,11 @@ def test_an_event_as_the_first_release_wrote_it_is_still_understood() -> None:
 )
 def test_anything_else_is_a_decode_error(body: bytes) -> None:
     with pytest.raises(DecodeError):
-        decode_event(body)
+        LEASES.decode_event(body)
 
 
 def test_an_event_of_a_newer_schema_is_not_guessed_at() -> None:
     newer = LeaseExpired(**OF_LEASE, schema=2)
 
     with pytest.raises(DecodeError, match=r"lease\.expired has schema 2, and 1 is the newest known here"):
-        decode_event(encode_event(newer))
+        LEASES.decode_event(encode_event(newer))

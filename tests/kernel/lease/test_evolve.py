@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import (
-    IllegalTransition,
     LeaseDelegated,
     LeaseEvent,
     LeaseExpired,
@@ -20,6 +19,7 @@ from leasehold.kernel.lease.events import (
 )
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.ledger.events import IllegalTransition
 from leasehold.kernel.ledger.tick import Tick
 from tests.kernel.records import OF_LEASE, TOKEN, a_lease
 

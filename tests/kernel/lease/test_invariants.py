@@ -27,7 +27,9 @@ ENDED: dict[LeaseState, dict[str, Any]] = {
 
 
 def state_of(*leases: Lease) -> State:
-    return State(leases={lease.lease_id: lease for lease in leases}, authority=an_authority(counter=9))
+    return State(
+        records={"lease": {lease.lease_id: lease for lease in leases}}, authority=an_authority(counter=9)
+    )
 
 
 def other(**fields: Any) -> Lease:
@@ -74,7 +76,9 @@ ENDED_LEASES = [
         ),
         pytest.param(state_of(other(adopted_from="pruned")), id="adopted from a lease that is gone"),
         pytest.param(
-            State(leases={"lease-1": a_lease(token=TOKEN + 8)}, authority=an_authority(counter=9)),
+            State(
+                records={"lease": {"lease-1": a_lease(token=TOKEN + 8)}}, authority=an_authority(counter=9)
+            ),
             id="the highest token just below the next",
         ),
     ],
@@ -139,13 +143,15 @@ def test_a_broken_invariant_is_reported_and_nothing_else(leases: list[Lease], pr
 
 
 def test_a_lease_filed_under_another_id_is_reported() -> None:
-    state = State(leases={"lease-9": a_lease()}, authority=an_authority())
+    state = State(records={"lease": {"lease-9": a_lease()}}, authority=an_authority())
 
     assert invariants(state) == ["lease lease-1 is filed under lease-9"]
 
 
 def test_leases_without_a_registrar_are_reported() -> None:
-    assert invariants(State(leases={"lease-1": a_lease()})) == ["there are leases, but no registrar"]
+    assert invariants(State(records={"lease": {"lease-1": a_lease()}})) == [
+        "there are leases, but no registrar"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -201,9 +207,11 @@ def child(delegation: Delegation = TAKEN, **fields: Any) -> Lease:
         pytest.param(state_of(parent(expires_tick=None), child()), id="a parent of unknown time"),
         pytest.param(
             State(
-                leases={
-                    "lease-1": parent(),
-                    "lease-2": child(expires_tick=Tick(value=50, era=2), issued_tick=None),
+                records={
+                    "lease": {
+                        "lease-1": parent(),
+                        "lease-2": child(expires_tick=Tick(value=50, era=2), issued_tick=None),
+                    }
                 },
                 authority=an_authority(counter=9, era=2, era_first_tick=3),
                 eras={1: an_era()},
@@ -276,7 +284,12 @@ def test_a_broken_line_is_reported_and_nothing_else(leases: list[Lease], problem
 
 def test_a_child_that_outlives_its_parent_is_found_across_clocks() -> None:
     state = State(
-        leases={"lease-1": parent(), "lease-2": child(expires_tick=Tick(value=54, era=2), issued_tick=None)},
+        records={
+            "lease": {
+                "lease-1": parent(),
+                "lease-2": child(expires_tick=Tick(value=54, era=2), issued_tick=None),
+            }
+        },
         authority=an_authority(counter=9, era=2, era_first_tick=3),
         eras={1: an_era()},
     )

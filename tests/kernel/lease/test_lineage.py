@@ -11,9 +11,9 @@ from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.descendants import DESCENDANTS_PER_COMMAND
 from leasehold.kernel.lease.lineage import standing
 from leasehold.kernel.lease.model import Lease, LeaseState
-from leasehold.kernel.lease.records import Missing
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.scope import Scope
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.ledger.records import Missing
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from tests.kernel.records import a_lease
@@ -45,7 +45,7 @@ def left_ns(registrar: Registrar, lease: Lease) -> int:
         try:
             return standing(registrar.lease(lease.lease_id), view, now)[1]
         except Missing as missing:
-            view.load(missing.keys, registrar.found(missing.keys))
+            view.ledger.load(missing.keys, registrar.found(missing.keys))
 
 
 def states(registrar: Registrar, *leases: Lease) -> list[LeaseState]:
@@ -150,7 +150,7 @@ def test_the_resource_of_a_living_child_is_not() -> None:
 def test_a_child_whose_parent_was_pruned_is_dead() -> None:
     registrar = Registrar()
     top, child = unswept(registrar)
-    del registrar.state.leases[top.lease_id]
+    del registrar.state.of("lease")[top.lease_id]
 
     assert registrar.refuse_renewal(child) == RefusalCode.LEASE_TERMINAL
     assert registrar.end(child).lease.end_reason == f"parent {top.lease_id} is gone"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
 from tests.kernel.registrar import Registrar
 
 

@@ -11,8 +11,9 @@ from functools import reduce
 import pytest
 
 from leasehold.kernel.lease import plan
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.state import replay
-from leasehold.stores.memory import queues
+from tests.kernel import shelf
 from tests.kernel.small_crowd import Crowd, Step, beginning, check_nobody_is_idle, situation, taken
 
 pytestmark = pytest.mark.slow
@@ -53,7 +54,7 @@ def explored(
                     continue
                 known.add(where)
                 after.append(following)
-                assert replay(following.ledger) == following.state, following.trail
+                assert replay(following.ledger, LEASES) == following.state, following.trail
                 check_nobody_is_idle(following)
         frontier = after
     return len(known), count
@@ -96,7 +97,7 @@ def test_holders_in_a_directory_keep_the_law_where_records_are_read_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of what is held and waited for around a path, one of each kind is read at first, and then two."""
-    for module in (plan, queues):
+    for module in (plan, shelf):
         monkeypatch.setattr(module, "FIRST_IN_LINE", 1)
     monkeypatch.setattr(plan, "FIRST_AROUND", 1)
     monkeypatch.setattr(plan, "_NEXT_PAGE", 2)

@@ -14,6 +14,7 @@ step names them.
 
 import pytest
 
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.state import replay
 from tests.kernel.small_world import HOLDERS, TTL, World, beginning, steps, taken
 
@@ -32,7 +33,7 @@ def situation(world: World, *resources: str) -> Situation:
         if claim is None:
             facts.append("never granted")
             continue
-        lease = world.state.leases[claim.lease_id]
+        lease = world.state.of("lease")[claim.lease_id]
         if lease.is_terminal:
             facts.append("ended")
             continue
@@ -64,7 +65,7 @@ def explored(*resources: str, depth: int) -> tuple[int, int, int]:
                 if where not in known:
                     known.add(where)
                     after.append(next_world)
-                    assert replay(next_world.ledger) == next_world.state, next_world.trail
+                    assert replay(next_world.ledger, LEASES) == next_world.state, next_world.trail
         frontier = after
     return reached, len(known), count
 

@@ -15,12 +15,13 @@ from hypothesis.stateful import (
 )
 
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import Acquire, Command, Release, Renew, Revoke, Sweep
+from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke
 from leasehold.kernel.lease.model import Mode, ReleaseReason
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import TTL_MINIMUM_NS
 from tests.kernel.model import Model
 from tests.kernel.oracle import UNIT, check_answer
-from tests.kernel.registrar import Registrar
+from tests.kernel.registrar import Registrar, sweeping
 
 TENANTS = st.sampled_from(["acme", "umbrella"])
 RESOURCES = st.sampled_from(["door", "window"])
@@ -155,9 +156,8 @@ class Leases(RuleBasedStateMachine):
     @precondition(something_was_granted)
     @rule(named=st.lists(claims, min_size=1, max_size=9))
     def sweep(self, named: list[Acquire]) -> None:
-        lease_ids = tuple(claim.lease_id for claim in named)
-        self.ask(Sweep(request_id=self.request(), lease_ids=lease_ids))
-        for lease_id in lease_ids:
+        for lease_id in (claim.lease_id for claim in named):
+            self.ask(sweeping(lease_id))
             assert self.registrar.lease(lease_id).is_terminal != self.model.is_live(lease_id)
 
     @rule(units=UNITS)
@@ -191,7 +191,7 @@ class Leases(RuleBasedStateMachine):
 
     @invariant()
     def nothing_has_ended_early(self) -> None:
-        for lease_id, lease in self.registrar.state.leases.items():
+        for lease_id, lease in self.registrar.state.of("lease").items():
             assert not (lease.is_terminal and self.model.is_live(lease_id))
 
     @invariant()

@@ -36,7 +36,7 @@ def orphans(registrar: Registrar) -> list[Lease]:
     """Leases that stand in the tables below one that has ended."""
     return [
         lease
-        for lease in registrar.state.leases.values()
+        for lease in registrar.state.of("lease").values()
         if lease.delegation is not None
         and not lease.is_terminal
         and any(registrar.lease(above).is_terminal for above in lease.delegation.ancestors)
@@ -168,8 +168,8 @@ def test_a_successor_stays_in_the_tables_as_long_as_somebody_may_give_it_somethi
     third = replaced(registrar, second, "adopted")
     last = replaced(registrar, third, "adopted")
 
-    assert forgotten(registrar.state.leases, checkpoint(registrar)) == []
+    assert forgotten(registrar.state.of("lease"), checkpoint(registrar)) == []
     registrar.sweep(child)
     assert registrar.remaining(last) == Budget(tokens=1_000)
     gone = {one.lease_id for one in (old, child, second, third)}
-    assert set(forgotten(registrar.state.leases, checkpoint(registrar))) == gone
+    assert set(forgotten(registrar.state.of("lease"), checkpoint(registrar))) == gone

@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from leasehold.kernel.lease.commands import Wanted
 from leasehold.kernel.lease.events import (
-    Event,
-    IllegalTransition,
     LeaseConfirmed,
     LeaseEvent,
     LeaseIssued,
@@ -23,12 +21,13 @@ from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.invariants import invariants
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.paths import ancestors, covers, descendant_range, related
-from leasehold.kernel.lease.records import Keys, Records
+from leasehold.kernel.lease.records import LeaseFound, LeaseWanted
 from leasehold.kernel.lease.ticket import AGEING_NS, LAST_PLACE, Ticket
-from leasehold.kernel.lease.view import View
 from leasehold.kernel.ledger.authority import COUNTER_LIMIT, evolve_authority
+from leasehold.kernel.ledger.events import Event, IllegalTransition
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
+from tests.kernel.deciding import lease_view
 from tests.kernel.records import OF_LEASE, TOKEN, a_lease, an_authority
 from tests.kernel.registrar import Registrar
 
@@ -162,7 +161,9 @@ PATH = {"resource": "/a"}
     ],
 )
 def test_a_broken_queue_is_reported(leases: list[Lease], problem: str) -> None:
-    state = State(leases={lease.lease_id: lease for lease in leases}, authority=an_authority(counter=99))
+    state = State(
+        records={"lease": {lease.lease_id: lease for lease in leases}}, authority=an_authority(counter=99)
+    )
 
     assert any(problem in sentence for sentence in invariants(state)), invariants(state)
 
@@ -182,7 +183,9 @@ def test_a_broken_queue_is_reported(leases: list[Lease], problem: str) -> None:
     ],
 )
 def test_a_sound_queue_is_not_reported(leases: list[Lease]) -> None:
-    state = State(leases={lease.lease_id: lease for lease in leases}, authority=an_authority(counter=99))
+    state = State(
+        records={"lease": {lease.lease_id: lease for lease in leases}}, authority=an_authority(counter=99)
+    )
 
     assert invariants(state) == []
 
@@ -218,18 +221,21 @@ def test_paths_relate_by_whole_names() -> None:
 
 
 def test_a_view_that_serves_a_second_batch_reads_its_queues_anew() -> None:
-    view = View(an_authority())
+    view = lease_view(an_authority())
     key = ("default", "door", 8)
-    records = Records(leases=[waiting()], queues={key: (TICKET.place, LAST_PLACE)}, awaited={key[:2]})
-    view.load(Keys(queues={key}, places={("default", "door", LAST_PLACE)}), records)
-    view._places[("default", "door", LAST_PLACE)] = 1
+    last = ("default", "door", LAST_PLACE)
+    found = LeaseFound(
+        records={"lease-1": waiting()},
+        queues={key: (TICKET.place, LAST_PLACE)},
+        awaited={key[:2]},
+        places={last: 1},
+    )
+    view.load(LeaseWanted(queues={key}, places={last}), found)
     left = event(LeaseLeft, reason="x")
     view.fold([left], [evolve(waiting(), left)])
     assert view.count_ahead("default", "door", LAST_PLACE) == 0
-    assert view.reshaped == {"lease-1"}
     view.settle()
 
-    assert view.reshaped == set()
     assert view.is_awaited("default", "door"), "to be on the safe side"
     with pytest.raises(LookupError):
         view.count_ahead("default", "door", LAST_PLACE)
@@ -241,7 +247,7 @@ def test_a_claim_of_which_a_part_is_missing_is_not_guessed_at() -> None:
     registrar = Registrar()
     registrar.grant("ann", "a")
     claim = registrar.join("bob", "a", also=(Wanted(resource="b"),))
-    del registrar.state.leases[claim.lease_ids[1]]
+    del registrar.state.of("lease")[claim.lease_ids[1]]
     registrar.replayable = False
 
     with pytest.raises(LookupError, match="does not exist"):

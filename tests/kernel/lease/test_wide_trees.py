@@ -11,14 +11,16 @@ import pytest
 from leasehold.kernel.lease import plan
 from leasehold.kernel.lease.answers import Answer, Waiting
 from leasehold.kernel.lease.commands import Acquire, Wanted
-from leasehold.kernel.lease.decide import decide
 from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import Event
 from leasehold.kernel.lease.model import Lease, Mode
-from leasehold.kernel.lease.records import Keys, Missing, Records
+from leasehold.kernel.ledger.commands import Swept
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.records import Keys, Missing, Records
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.state import State
 from tests.kernel import registrar as desk
+from tests.kernel import shelf
+from tests.kernel.deciding import decide_for_good, outcome
 from tests.kernel.registrar import SECOND, Registrar, expect
 
 FILES = tuple(f"/a/{number:02}" for number in range(12))
@@ -42,13 +44,14 @@ class Desk:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Let two leases of a kind be read at first, and note what is read."""
-    noted, find = Desk(), desk.found
+    noted, find = Desk(), shelf.found
 
     def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
         records = find(state, ledger, keys)
         noted.rounds += 1
-        noted.leases += len(records.leases)
-        noted.widest = max([noted.widest, *(limit for _, _, limit in keys.trees)])
+        for wanted, answer in ((keys.families[name], one) for name, one in records.families.items()):
+            noted.leases += len(answer.records)
+            noted.widest = max([noted.widest, *(limit for _, _, limit in wanted.trees)])
         return records
 
     monkeypatch.setattr(plan, "FIRST_AROUND", 2)
@@ -65,7 +68,8 @@ def crowded(mode: Mode = Mode.EXCLUSIVE, ttl_ns: int = 60 * SECOND) -> Registrar
 
 
 def held(registrar: Registrar, path: str) -> Lease:
-    return next(one for one in registrar.state.leases.values() if one.resource == path)
+    leases: Iterable[Lease] = registrar.state.of("lease").values()
+    return next(one for one in leases if one.resource == path)
 
 
 def test_a_directory_is_refused_without_reading_all_that_is_in_it(asked: Desk) -> None:
@@ -231,20 +235,18 @@ def test_a_circle_is_found_through_what_was_granted_in_the_same_batch(asked: Des
     assert expect(Refusal, last_of_batch(registrar, granted, waiting)).code is RefusalCode.DEADLOCK
 
 
-def last_of_batch(registrar: Registrar, *commands: Acquire) -> Answer | Refusal | None:
+def last_of_batch(registrar: Registrar, *commands: Acquire) -> Answer | Swept | Refusal | None:
     """Decide claims on one view, and return what the last is told."""
     view, now = registrar.view(), registrar.now()
-    told: Answer | Refusal | None = None
+    told: Answer | Swept | Refusal | None = None
     for command in commands:
         decided: Decision | Refusal | None = None
         while decided is None:
             try:
-                decided = decide(command, view, now)
+                decided = decide_for_good(command, view, now)
             except Missing as missing:
-                view.load(missing.keys, registrar.found(missing.keys))
-        if isinstance(decided, Decision):
-            view.fold(decided.events, decided.leases)
-        told = decided.answer if isinstance(decided, Decision) else decided
+                view.ledger.load(missing.keys, registrar.found(missing.keys))
+        told = outcome(decided)
     return told
 
 

@@ -2,27 +2,31 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from leasehold.kernel.lease.events import (
-    EpochRaised,
-    Event,
-    IllegalTransition,
-    LeaseExpired,
-    LeaseIssued,
-    StoreOpened,
-)
+from leasehold.kernel.lease.events import LeaseExpired, LeaseIssued
 from leasehold.kernel.ledger.authority import (
     COUNTER_LIMIT,
     COUNTER_RESERVE,
     EPOCH_LEAP,
     Authority,
     Era,
+    Outage,
     carry_over,
     evolve_authority,
     now_of,
     observe,
+)
+from leasehold.kernel.ledger.events import (
+    EpochRaised,
+    Event,
+    FamiliesAdmitted,
+    IllegalTransition,
+    KeyEnrolled,
+    RegistrarResumed,
+    StoreOpened,
 )
 from leasehold.kernel.ledger.tick import Now, Tick
 from tests.kernel.records import OF_LEASE, OF_STORE, TOKEN, a_reading, an_authority, an_era
@@ -241,3 +245,49 @@ def test_nobody_can_tell_when_a_lease_expires_if(
     expires: Tick, authority: Authority, eras: dict[int, Era]
 ) -> None:
     assert carry_over(expires, authority, eras) is None
+
+
+OWN: dict[str, Any] = {"tick": Tick(value=60), "at_ns": 6_000, "actor": "registrar"}
+
+
+def test_the_families_of_a_ledger_and_their_versions_are_added_up() -> None:
+    first = evolve_authority(an_authority(), FamiliesAdmitted(**OWN, families={"lease": 1, "work": 1}))
+    second = evolve_authority(first, FamiliesAdmitted(**OWN, families={"work": 2}))
+
+    assert first.families == {"lease": 1, "work": 1}
+    assert second.families == {"lease": 1, "work": 2}
+    assert (second.counter, second.key_changes) == (1, 0)
+
+
+def test_the_last_outage_is_the_one_that_counts() -> None:
+    first = evolve_authority(an_authority(), RegistrarResumed(**OWN, down_since=55, settles_until=90))
+    second = evolve_authority(first, RegistrarResumed(**OWN, down_since=58, settles_until=80))
+
+    assert first.outage == Outage(since=55, until=60, settles_until=90)
+    assert second.outage == Outage(since=58, until=60, settles_until=80)
+
+
+@pytest.mark.parametrize(("new_era", "kept"), [(False, True), (True, False)])
+def test_families_outlive_an_epoch_and_an_outage_only_within_its_era(*, new_era: bool, kept: bool) -> None:
+    authority = an_authority(families={"lease": 1}, outage=Outage(since=1, until=2, settles_until=3))
+    reading = {"boot_id": "boot-2"} if new_era else {"identity": "8:78"}
+
+    after = evolve_authority(authority, raised(authority, **reading))
+
+    assert after.families == {"lease": 1}
+    assert (after.outage is not None) == kept
+
+
+def test_only_what_happens_to_keys_counts_as_a_change_of_them() -> None:
+    enrolled = evolve_authority(an_authority(), KeyEnrolled(**OWN, public_key=b"k"))
+
+    assert enrolled.key_changes == 1
+    assert evolve_authority(enrolled, LeaseExpired(**OF_LEASE)).key_changes == 1
+
+
+def test_an_authority_without_families_or_an_outage_is_spelled_as_before() -> None:
+    body = msgspec.json.encode(an_authority())
+
+    assert b"families" not in body
+    assert b"outage" not in body
+    assert msgspec.json.decode(body, type=Authority) == an_authority()

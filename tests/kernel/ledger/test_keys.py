@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from leasehold.kernel.lease.events import (
+from leasehold.kernel.lease.family import LEASES
+from leasehold.kernel.ledger.authority import evolve_authority
+from leasehold.kernel.ledger.events import (
     EpochRaised,
     IllegalTransition,
     KeyEnrolled,
@@ -13,9 +15,8 @@ from leasehold.kernel.lease.events import (
     OwnEvent,
     StoreOpened,
 )
-from leasehold.kernel.ledger.authority import evolve_authority
 from leasehold.kernel.ledger.keys import Key, evolve_keys, voucher_message
-from leasehold.kernel.ledger.state import State, replay
+from leasehold.kernel.ledger.state import Folding, State, replay
 from tests.kernel.records import OF_STORE
 
 FIRST, SECOND, THIRD = b"1" * 32, b"2" * 32, b"3" * 32
@@ -36,7 +37,7 @@ def vouched(public_key: bytes, vouched_by: bytes) -> KeyVouched:
 
 
 def keys_after(*events: OwnEvent) -> dict[bytes, Key]:
-    return replay(events).keys
+    return replay(events, LEASES).keys
 
 
 def test_the_event_that_opens_a_store_pins_the_first_key() -> None:
@@ -83,14 +84,14 @@ def test_a_retired_key_is_remembered_and_not_admitted() -> None:
 )
 def test_what_the_law_could_not_have_produced_is_refused(events: list[OwnEvent], problem: str) -> None:
     with pytest.raises(IllegalTransition, match=problem):
-        replay(events)
+        replay(events, LEASES)
 
 
 def test_the_registrars_record_counts_the_changes_of_keys() -> None:
     state = State()
     counts = []
     for event in (OPENED, enrolled(SECOND), vouched(SECOND, FIRST), retired(FIRST)):
-        state.apply(event)
+        Folding(LEASES, state).apply(event)
         assert state.authority is not None
         counts.append(state.authority.key_changes)
     raised = EpochRaised(**OF_STORE, epoch=2, reason="copied")

@@ -22,3 +22,13 @@ def test_a_refusal_crosses_a_wire_as_it_is_and_without_the_facts_that_do_not_app
 
     assert body == b'{"type":"Refusal","code":"HELD","holder":"ann","mode":"shared","state":"active"}'
     assert msgspec.json.decode(body, type=Refusal) == refusal
+
+
+def test_a_refusal_of_another_family_has_a_rule_and_facts_of_its_own() -> None:
+    refusal = Refusal(
+        code=RefusalCode.REFUSED, rule="OFFSET_TAKEN", facts={"offset": 7}, detail="it is taken"
+    )
+    body = msgspec.json.encode(refusal)
+
+    assert msgspec.json.decode(body, type=Refusal) == refusal
+    assert not refusal.code.means_loss

@@ -4,15 +4,22 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import replace
 
 from leasehold import InvalidInput, StoreUnusable, connect
-from leasehold.stores.sqlite import copying
+from leasehold.engine.port import EntryQuery
+from leasehold.engine.recording import open_epoch
+from leasehold.kernel.ledger.records import Keys
+from leasehold.stores.sqlite import SqliteStore, copying
 from leasehold.stores.sqlite.backup import backup, restore
+from leasehold.stores.sqlite.inspecting import inspected
+from leasehold.testing.conformance.notes import FAMILIES, FULL_NOTE, NOTE, created, written
+from leasehold.testing.conformance.records import batch
 from tests.stores.sqlite.support import (
     Other,
     Pipe,
@@ -207,3 +214,28 @@ def umask(mask: int) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+def test_documents_and_soft_state_are_in_a_backup_and_in_what_is_restored_from_it(tmp_path: Path) -> None:
+    path, target = tmp_path / "leases.db", tmp_path / "backup.db"
+    with closing(SqliteStore(path, families=FAMILIES)) as opened:
+        open_epoch(opened, to_write=True)
+        with opened.write() as transaction:
+            head = transaction.head
+            assert transaction.authority is not None
+            record = replace(transaction.authority, wall_ns=0)
+            event = written("a", FULL_NOTE, request="r")
+            transaction.commit(batch(head, event, changes=created({"a": FULL_NOTE}), record=record))
+        opened.soft.put(NOTE, {"a": b"1"})
+    backup(path, target)
+    with inspected(target, families=FAMILIES) as copy, copy.snapshot() as snapshot:
+        assert snapshot.families is FAMILIES
+        assert snapshot.state().of(NOTE) == {"a": FULL_NOTE}
+        assert snapshot.entries(EntryQuery(family=NOTE))[0].event == event
+    path.unlink()
+    restore(target, path, families=FAMILIES)
+    with closing(SqliteStore(path, families=FAMILIES)) as opened:
+        with opened.snapshot() as snapshot:
+            assert snapshot.state().of(NOTE) == {"a": FULL_NOTE}
+            assert snapshot.read(Keys(requests={"r"})).families[NOTE].records == {"a": FULL_NOTE}
+        assert opened.soft.get(NOTE) == {"a": b"1"}

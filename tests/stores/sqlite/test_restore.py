@@ -20,9 +20,9 @@ from leasehold import (
     StoreUnusable,
 )
 from leasehold.engine.port import EntryQuery
-from leasehold.kernel.lease.events import EpochRaised
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.authority import COUNTER_LIMIT, EPOCH_LEAP, EPOCH_LIMIT
+from leasehold.kernel.ledger.events import EpochRaised
 from leasehold.stores.sqlite import copying
 from leasehold.stores.sqlite.backup import backup, restore
 from leasehold.stores.sqlite.migrations import all_migrations

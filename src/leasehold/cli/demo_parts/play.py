@@ -17,6 +17,7 @@ from leasehold.client.sync_client import Client
 from leasehold.engine.audit import audit
 from leasehold.kernel.lease.events import LeaseExpired, LeaseIssued, LeaseReleased
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore
 
 _NAMES = ("ada", "ben", "cy", "dee")
@@ -153,7 +154,7 @@ def _check_history(story: Story, out: Output, client: Client, store: Path) -> No
         f"{len(tokens)} grants, each with a higher token", _rise(tokens) and len(tokens) == len(_NAMES)
     )
     story.claim("at no moment did two of them hold it", _never_overlap(entries))
-    opened = SqliteStore(store, create=False)
+    opened = SqliteStore(store, create=False, families=FAMILIES)
     try:
         found = audit(opened)
     finally:

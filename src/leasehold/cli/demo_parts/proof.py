@@ -15,6 +15,7 @@ from leasehold.engine.audit import audit
 from leasehold.errors import Refused
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.scope import Scope
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite.backup import backup
 from leasehold.stores.sqlite.inspecting import inspected
 
@@ -100,10 +101,10 @@ def tamper(story: Story, client: Client, store: Path, number: int) -> None:
         "UPDATE events SET body = replace(body, ?1, 'eve'), holder = 'eve' WHERE position = ?2",
         (holder, first.position),
     )
-    connection.execute("UPDATE leases SET holder = 'eve' WHERE lease_id = ?", (first.event.lease_ids[0],))
+    connection.execute("UPDATE leases SET holder = 'eve' WHERE lease_id = ?", (first.event.keys[0],))
     connection.close()
     story.say(f"In a copy of the store, it was eve and not {holder} who got {RESOURCE!r} first.")
-    with inspected(copy) as changed:
+    with inspected(copy, families=FAMILIES) as changed:
         found = audit(changed)
     story.claim(
         f"verify finds it, and names the entry: {first.position}",

@@ -13,8 +13,9 @@ What there is:
 How it is decided:
 
 - ``check``       what is refused unread: empty, too long, too much
-- ``decide``      command, view and time in; events and an answer out
+- ``family``      leases as a family of records: the rules, put into a draft
 - ``rules``       one module for each verb     - ``decision``  what all rules share
+- ``quotas``      how many leases one holder, and one tenant, may have
 - ``age``         what time alone does to a lease
 - ``queue``       who is in whose way, and who is entitled to what became free
 - ``place``       what those are told who wait
@@ -29,7 +30,7 @@ How it is decided:
 What it is decided on:
 
 - ``records``     names of records, and the records found for them
-- ``view``        the records a decision looks at; ``queue_view`` knows who waits, ``needs`` what a batch will
-  need, and ``waiting_line`` the order of one queue
+- ``view``        what a view knows of leases; ``queue_view``: who waits; ``needs``: what a batch will need;
+  ``waiting_line``: the order of one queue
 - ``plan``        a decision that goes step by step; ``touched``: what it has changed around a resource
 """

@@ -7,7 +7,6 @@ came for.
 
 from leasehold.kernel.lease.events import (
     REBOOT,
-    REGISTRAR,
     STOPPED_ASKING,
     LeaseEvent,
     LeaseExpired,
@@ -19,6 +18,7 @@ from leasehold.kernel.lease.events import (
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.ledger.authority import Authority, Era, carry_over
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.tick import Now
 
 

@@ -83,10 +83,4 @@ class Released(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     outcomes: tuple[Ended | Refusal, ...]
 
 
-class Swept(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
-    """The leases whose end was recorded just now."""
-
-    leases: tuple[Lease, ...]
-
-
-Answer = Granted | Waiting | Spent | Renewed | Released | Ended | Swept
+Answer = Granted | Waiting | Spent | Renewed | Released | Ended

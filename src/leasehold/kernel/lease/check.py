@@ -8,19 +8,18 @@ from leasehold.kernel.lease.budget import AMOUNT_MAXIMUM, DIMENSIONS, Amounts, B
 from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
-    Command,
     Derive,
+    LeaseCommand,
     Release,
     Renew,
     Revoke,
     Spend,
-    Sweep,
     Transfer,
 )
-from leasehold.kernel.lease.events import REGISTRAR
 from leasehold.kernel.lease.paths import is_canonical, is_path, related
 from leasehold.kernel.lease.scope import PARTS, Scope, climbs
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.limits import (
     ID_BYTES,
     REASON_BYTES,
@@ -41,7 +40,7 @@ from leasehold.kernel.ledger.limits import (
 from leasehold.kernel.ledger.refusals import Refusal
 
 
-def check_command(command: Command) -> Refusal | None:
+def check_command(command: LeaseCommand) -> Refusal | None:
     """Refuse what is empty, too long, too much, or no text."""
     if isinstance(command, Acquire):
         return _check_acquire(command)
@@ -69,8 +68,6 @@ def check_command(command: Command) -> Refusal | None:
                 or check_text("holder", command.holder)
                 or _check_amounts(command.amounts)
             )
-        case Sweep():
-            return check_batch(command.lease_ids)
         case ChangeMode():
             return (
                 check_text("lease_id", command.lease_id)

@@ -1,8 +1,4 @@
-"""What can be asked of the registrar.
-
-Every command that changes something carries a request id. A repeat of the same request (same tenant,
-holder, id and content) is recognised for an hour and answered from what happened the first time, so a
-caller whose reply was lost can simply ask again.
+"""What can be asked about leases.
 
 A claim may give its request the id that it proposes for the lease. Then the lease is found by that id, and
 no key has to be remembered; this is what clients do unless their caller names the request. Such a claim has
@@ -10,40 +6,15 @@ to be repeated as it was: with another lease id it would be another request, and
 id is refused (`rules.repeat`).
 """
 
-from functools import cached_property
-from hashlib import blake2b
 from typing import Any, ClassVar
 
 import msgspec
-from msgspec.structs import replace
 
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
-
-REQUEST_MEMORY_NS = 3600 * 1_000_000_000
-
-_encoder = msgspec.json.Encoder()
-
-
-class _Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True, tag_field="command"):
-    not_content: ClassVar[dict[str, str]] = {"request_id": ""}
-    """Fields, blanked, that do not make a request another one; all other fields do."""
-
-    tenant: str = "default"
-    request_id: str
-
-    @cached_property
-    def request_key(self) -> str:
-        """Return the key under which the ledger remembers this request.
-
-        The id comes first, so that time-ordered ids keep the index compact; the digest makes the same id
-        with another holder or other content another request. Defaults are left out of it, so that a
-        release that adds a field still knows the requests of the one before.
-        """
-        content = _encoder.encode(replace(self, **self.not_content))
-        return f"{self.request_id}:{blake2b(content, digest_size=8).hexdigest()}"
+from leasehold.kernel.ledger.commands import Command
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -53,7 +24,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     mode: Mode = Mode.EXCLUSIVE
 
 
-class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acquire"):
+class Acquire(Command, frozen=True, kw_only=True, omit_defaults=True, tag="acquire"):
     """Ask to own a resource. `lease_id` is the id the new lease gets if the claim is granted.
 
     With `wait`, a claim that cannot be granted now joins the queue, and is answered `Waiting`. The same
@@ -63,6 +34,7 @@ class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqu
 
     # The retry of a named request may propose another lease id, and wait somewhere else.
     not_content = {"request_id": "", "lease_id": "", "wake": ""}
+    gives_back = False
 
     lease_id: str
     resource: str
@@ -105,10 +77,11 @@ class Acquire(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqu
         return self.request_id == self.lease_id
 
 
-class Derive(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive"):
+class Derive(Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive"):
     """Ask for a child of one's own lease: another resource, and a part of what that lease allows."""
 
     not_content = {"request_id": "", "lease_id": ""}
+    gives_back = False
 
     parent_id: str
     holder: str
@@ -128,7 +101,7 @@ class Derive(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="deriv
     """What a child was granted is remembered by its request alone."""
 
 
-class Spend(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend"):
+class Spend(Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend"):
     """Use up some of a lease's budget: all of `amounts`, or nothing."""
 
     lease_id: str
@@ -141,7 +114,7 @@ class Spend(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend"
         return (self.lease_id,)
 
 
-class Renew(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
+class Renew(Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
     """Ask for more time on leases of one holder, each for `ttl_ns` from now, or for its own TTL again."""
 
     lease_ids: tuple[str, ...]
@@ -149,7 +122,7 @@ class Renew(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"
     ttl_ns: int | None = None
 
 
-class Release(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="release"):
+class Release(Command, frozen=True, kw_only=True, omit_defaults=True, tag="release"):
     """Give leases of one holder back."""
 
     lease_ids: tuple[str, ...]
@@ -157,7 +130,7 @@ class Release(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="rele
     reason: ReleaseReason = ReleaseReason.VOLUNTARY
 
 
-class Revoke(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
+class Revoke(Command, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
     """End a lease over its holder's head. History keeps who did it and why."""
 
     lease_id: str
@@ -170,13 +143,7 @@ class Revoke(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="revok
         return (self.lease_id,)
 
 
-class Sweep(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):
-    """Record the end of those of the named leases that time has already ended."""
-
-    lease_ids: tuple[str, ...]
-
-
-class ChangeMode(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="change_mode"):
+class ChangeMode(Command, frozen=True, kw_only=True, omit_defaults=True, tag="change_mode"):
     """Ask to have a shared lease exclusively, or to share an exclusive one.
 
     An upgrade that has to wait for other sharers is refused as held, or with `wait` answered `Waiting`; the
@@ -198,7 +165,7 @@ class ChangeMode(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="c
         return (self.lease_id,)
 
 
-class Transfer(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="transfer"):
+class Transfer(Command, frozen=True, kw_only=True, omit_defaults=True, tag="transfer"):
     """Hand a lease to another holder: the old one ends, and the new one has a new id and a higher token."""
 
     not_content = {"request_id": "", "new_lease_id": ""}
@@ -216,4 +183,4 @@ class Transfer(_Command, frozen=True, kw_only=True, omit_defaults=True, tag="tra
         return (self.lease_id, self.new_lease_id)
 
 
-Command = Acquire | Derive | Spend | Renew | Release | Revoke | Sweep | ChangeMode | Transfer
+LeaseCommand = Acquire | Derive | Spend | Renew | Release | Revoke | ChangeMode | Transfer

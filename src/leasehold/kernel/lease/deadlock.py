@@ -15,8 +15,8 @@ from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.paths import is_path
 from leasehold.kernel.lease.plan import Plan, upgrade_left
 from leasehold.kernel.lease.queue import conflicting, others_among, waiters_in_the_way
-from leasehold.kernel.lease.records import Gathering
 from leasehold.kernel.lease.ticket import LAST_PLACE
+from leasehold.kernel.ledger.records import Gathering
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 DEADLOCK = "deadlock: "

@@ -4,11 +4,14 @@ import msgspec
 
 from leasehold.kernel.lease import age as aging
 from leasehold.kernel.lease.answers import Answer
-from leasehold.kernel.lease.commands import REQUEST_MEMORY_NS
-from leasehold.kernel.lease.events import Event, LeaseEvent
+from leasehold.kernel.lease.events import (
+    LeaseEvent,
+)
 from leasehold.kernel.lease.lineage import age_in_line, ceiling
 from leasehold.kernel.lease.model import Lease, LeaseState
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
+from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
@@ -19,12 +22,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     events: list[LeaseEvent]
     leases: list[Lease]
     """The leases that the events changed, in order; the last of each is as it is after all of them."""
-    answer: Answer
+    answer: Answer | None = None
+    """None: nobody has asked."""
     wakes: list[str] = []
     """Where waiters are to be woken, once it is committed, because their situation has changed."""
 
 
-def remembered(request: str, view: View, now: Now) -> Event | None:
+def remembered(request: str, view: LeaseView, now: Now) -> Event | None:
     """Return what a request caused within the last hour.
 
     An event of another era is remembered whatever its age: taking a retry for a second request would
@@ -37,7 +41,7 @@ def remembered(request: str, view: View, now: Now) -> Event | None:
     return event if elapsed is None or elapsed < REQUEST_MEMORY_NS else None
 
 
-def age(lease: Lease, view: View, now: Now) -> tuple[list[LeaseEvent], Lease]:
+def age(lease: Lease, view: LeaseView, now: Now) -> tuple[list[LeaseEvent], Lease]:
     """Return what time has done to a lease, and the lease afterwards."""
     expires = lease.expires_tick
     delegation = lease.delegation
@@ -68,7 +72,7 @@ def usable(
     lease_id: str,
     tenant: str,
     holder: str,
-    view: View,
+    view: LeaseView,
     now: Now,
     *,
     extended: dict[str, int] | None = None,

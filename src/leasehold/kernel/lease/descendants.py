@@ -10,41 +10,39 @@ first of its line was replaced, that is whoever has taken over its budget.
 from msgspec.structs import replace
 
 from leasehold.kernel.lease import age as aging
-from leasehold.kernel.lease.answers import Answer, Ended, Granted, Released, Renewed, Spent, Swept, Waiting
+from leasehold.kernel.lease.answers import (
+    Answer,
+    Ended,
+    Granted,
+    Released,
+    Spent,
+)
 from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.events import EndEvent, LeaseEvent, LeaseIssued, LeaseReclaimed, befalling
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.lineage import cause_of, fallen, heir_of
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.succession import taken_over
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.tick import Now
-
-_SpeaksOfLeases = Granted | Spent | Ended | Released | Swept
 
 DESCENDANTS_PER_COMMAND = 100
 """How many leases end in one commit because a lease above them did."""
 
 
-def settle(decided: Decision, view: View, now: Now, settled: int = 0) -> Decision:
-    """Return a decision together with what the ends in it bring about above and below.
-
-    Of its events, the first `settled` have been seen to before.
-    """
+def settle(decided: Decision, view: LeaseView, now: Now) -> Decision:
+    """Return a decision together with what the ends in it bring about above and below."""
     ends = {event.lease_id for event in decided.events if isinstance(event, EndEvent)}
-    answer = decided.answer
-    if not ends or isinstance(answer, Renewed):  # A renewal ends nothing.
+    if not ends:
         return decided
     settling = _Settling(view, now, ends)
-    for event in decided.events[:settled]:
-        settling.record(event)
-    for event in decided.events[settled:]:
+    for event in decided.events:
         settling.take(event)
     settling.reclaim_late()
     return Decision(
         events=settling.events,
         leases=list(settling.leases.values()),
-        answer=answer if isinstance(answer, Waiting) else _as_settled(answer, settling.leases),
+        answer=decided.answer,
         wakes=decided.wakes,
     )
 
@@ -52,7 +50,7 @@ def settle(decided: Decision, view: View, now: Now, settled: int = 0) -> Decisio
 class _Settling:
     """The events so far, and how the leases they are about stand after them."""
 
-    def __init__(self, view: View, now: Now, ends: set[str]) -> None:
+    def __init__(self, view: LeaseView, now: Now, ends: set[str]) -> None:
         self.events: list[LeaseEvent] = []
         self.leases: dict[str, Lease] = {}
         self._view = view
@@ -134,15 +132,15 @@ class _Settling:
     def record(self, event: LeaseEvent) -> None:
         """Take an event as it is."""
         self.events.append(event)
-        for lease_id in event.lease_ids:
+        for lease_id in event.keys:
             self.leases[lease_id] = evolve(self._lease(lease_id), event)
 
 
-def _as_settled(answer: _SpeaksOfLeases, leases: dict[str, Lease]) -> Answer:
+def as_settled(answer: Answer | None, view: LeaseView) -> Answer | None:
     """Return an answer that speaks of the leases as they stand after everything."""
 
     def settled(lease: Lease) -> Lease:
-        return leases.get(lease.lease_id, lease)
+        return view.lease(lease.lease_id) or lease
 
     match answer:
         case Ended() | Granted() | Spent():
@@ -155,4 +153,4 @@ def _as_settled(answer: _SpeaksOfLeases, leases: dict[str, Lease]) -> Answer:
                 )
             )
         case _:
-            return Swept(leases=tuple(settled(lease) for lease in answer.leases))
+            return answer

@@ -1,24 +1,13 @@
-"""What can happen. Events are the only truth; every table is a projection of them.
-
-An event is written once and kept for ever, so its fields only ever grow. `schema` is the version of the
-event's shape; decoding accepts every version that was ever written.
-"""
+"""What can happen to leases."""
 
 from typing import Any, TypedDict, get_args
 
-import msgspec
-
 from leasehold.kernel.lease.budget import Amounts
 from leasehold.kernel.lease.delegation import Delegation
-from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason, Token
+from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
+from leasehold.kernel.ledger.events import REGISTRAR, Event, Filing, Token
 from leasehold.kernel.ledger.tick import Now, Tick
-
-SCHEMA = 1
-"""The newest shape of events that this version writes, and reads."""
-
-REGISTRAR = "registrar"
-"""The actor of everything that nobody asked for: expiry, reboots, new epochs."""
 
 REBOOT = "reboot"
 """The reason given when a lease ends because its holder cannot have survived a restart."""
@@ -30,30 +19,7 @@ CANCELLED = "cancelled"
 """The reason given when a waiter leaves the queue of its own accord."""
 
 
-class IllegalTransition(ValueError):
-    """A ledger says that something happened which the law does not allow."""
-
-
-class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag_field="type"):
-    tick: Tick
-    at_ns: int
-    """Wall time, for people and audit only."""
-    actor: str
-    request: str | None = None
-    """The request that caused this: its key, if a retry has to find it (see `Remembered`); else its id.
-
-    None for a grant whose request has the id of the lease, by which a retry finds it.
-    """
-    schema: int = SCHEMA
-
-    @property
-    def type(self) -> str:
-        """Return the event's name as the ledger spells it."""
-        tag: str = self.__struct_config__.tag  # type: ignore[assignment]
-        return tag
-
-
-class _LeaseEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
+class _LeaseEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     tenant: str = "default"
     lease_id: str
     resource: str
@@ -61,13 +27,26 @@ class _LeaseEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
     token: Token
 
     @property
-    def lease_ids(self) -> tuple[str, ...]:
-        """Return the leases this event changes."""
+    def keys(self) -> tuple[str, ...]:
+        """Return the lease this event changes."""
         return (self.lease_id,)
+
+    @property
+    def filing(self) -> Filing:
+        """Return under what this event is found."""
+        return (self.tenant, self.lease_id, self.resource, self.holder, self.token)
+
+    @property
+    def number(self) -> int:
+        """Return the token, or ticket, of the lease."""
+        return self.token
 
 
 class LeaseIssued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.issued"):
     """A claim was granted."""
+
+    is_remembered = True
+    draws = True
 
     mode: Mode = Mode.EXCLUSIVE
     ttl_ns: int
@@ -83,12 +62,17 @@ class LeaseIssued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     lock_delay_ns: int = 0
     group: tuple[str, ...] = ()
     """All leases of a claim on several resources, which were granted together."""
+    delayed_for: str = ""
+    """For a lease of the registrar's that only keeps a resource closed: who may come back nevertheless."""
     claim_window_ns: int = 0
     """For a waiter: how long the lease lasts unless its holder confirms it. 0: it is confirmed as it is."""
 
 
 class LeaseQueued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.queued"):
     """A claim could not be granted at once and waits. `token` is its ticket; a grant gives it a token."""
+
+    is_remembered = True
+    draws = True
 
     mode: Mode = Mode.EXCLUSIVE
     ttl_ns: int
@@ -107,6 +91,11 @@ class LeaseQueued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     delegation: Delegation | None = None
     """Scope and budget that the lease is to have; None for a plain one."""
 
+    @property
+    def is_number_new(self) -> bool:
+        """Say no: a claim on several resources has one ticket on all of them."""
+        return False
+
 
 class LeaseLeft(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.left"):
     """A waiter left the queue without the lease: it gave up, fell silent, or would have waited for ever."""
@@ -123,9 +112,21 @@ class LeaseUpgradeQueued(
 ):
     """A sharer waits to be alone. The other sharers may stay, and nobody new is let in."""
 
+    draws = True
+
     ticket: int
     kept_ns: int
     wake: str = ""
+
+    @property
+    def number(self) -> int:
+        """Return the ticket."""
+        return self.ticket
+
+    @property
+    def is_number_new(self) -> bool:
+        """Say no: an upgrade that is asked for again keeps its ticket."""
+        return False
 
 
 class LeaseUpgradeLeft(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.upgrade_left"):
@@ -137,11 +138,21 @@ class LeaseUpgradeLeft(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=Tru
 class LeaseModeChanged(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.mode_changed"):
     """A lease became exclusive, with a new token, or became shared and kept its token."""
 
+    is_remembered = True
+    draws = True
+
     mode: Mode
 
+    @property
+    def is_number_new(self) -> bool:
+        """Say whether the lease got a new token: one that is shared from now on keeps its own."""
+        return self.mode is Mode.EXCLUSIVE
 
-class LeaseRenewed(_Event, frozen=True, kw_only=True, omit_defaults=True, tag="lease.renewed"):
+
+class LeaseRenewed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="lease.renewed"):
     """Leases of one holder got more time: one entry for the whole batch, because renewals are the flood."""
+
+    is_remembered = True
 
     tenant: str = "default"
     holder: str
@@ -157,9 +168,14 @@ class LeaseRenewed(_Event, frozen=True, kw_only=True, omit_defaults=True, tag="l
         return next(iter(self.renewals)) if len(self.renewals) == 1 else None
 
     @property
-    def lease_ids(self) -> tuple[str, ...]:
+    def keys(self) -> tuple[str, ...]:
         """Return the leases this event changes."""
         return tuple(self.renewals)
+
+    @property
+    def filing(self) -> Filing:
+        """Return under what this event is found."""
+        return (self.tenant, self.lease_id, self.resource, self.holder, self.token)
 
 
 class LeaseReleased(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.released"):
@@ -210,76 +226,9 @@ class LeaseReclaimed(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True,
 class LeaseSpent(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.spent"):
     """A holder used up some of its lease's budget."""
 
+    is_remembered = True
+
     amounts: Amounts
-
-
-class _OwnEvent(_Event, frozen=True, kw_only=True, omit_defaults=True):
-    @property
-    def lease_ids(self) -> tuple[str, ...]:
-        """Return the leases this event is about: none."""
-        return ()
-
-
-class _StoreEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
-    epoch: int
-    boot_id: str
-    identity: str
-
-
-class StoreOpened(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.opened"):
-    """The store's first event: the first epoch and the first era begin, and the first key is pinned."""
-
-    public_key: bytes = b""
-    """What this commit is sealed with; empty in stores from before there were seals."""
-
-
-class EpochRaised(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.epoch_raised"):
-    """The store may have forgotten grants, or its clock restarted: no token from before can come again."""
-
-    reason: str
-
-
-class StoreCheckpointed(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.checkpointed"):
-    """The first entries of the ledger were removed; a state that is kept beside it stands for them."""
-
-    covers: int
-    """The position of the last entry that was removed."""
-    covers_hash: bytes
-    """The hash of that entry, which the first one that is left goes on from."""
-    state_digest: bytes
-    """Of the state after that entry, as it is kept."""
-    ended_before_ns: int
-    """Leases whose own end was before this wall time left the tables, with few exceptions (`forgotten`)."""
-    token_below: Token
-    """Only leases with a lower token were: those that the removed entries had granted."""
-
-
-class _KeyEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
-    public_key: bytes
-    """Which key: its public half."""
-    reason: str = ""
-
-
-class KeyEnrolled(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.enrolled"):
-    """A key may seal the ledger from the next commit on."""
-
-    vouched_by: bytes = b""
-    """The admitted key that vouches for this one; empty for the first, and for one that enrols itself."""
-    voucher: bytes = b""
-    """That key's signature."""
-
-
-class KeyVouched(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.vouched"):
-    """An admitted key vouches for one that had enrolled itself."""
-
-    vouched_by: bytes
-    """The admitted key that vouches for it now."""
-    voucher: bytes
-    """That key's signature."""
-
-
-class KeyRetired(_KeyEvent, frozen=True, kw_only=True, omit_defaults=True, tag="key.retired"):
-    """A key may seal nothing any more. What it has sealed stays good."""
 
 
 LeaseEvent = (
@@ -299,41 +248,9 @@ LeaseEvent = (
     | LeaseUpgradeLeft
     | LeaseModeChanged
 )
+LEASE_EVENTS: tuple[type[Event], ...] = get_args(LeaseEvent)
 EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked
 """Events after which a lease is over. `orphaned`: more children were left standing than fitted in."""
-StoreEvent = StoreOpened | EpochRaised
-KeyEvent = KeyEnrolled | KeyVouched | KeyRetired
-OwnEvent = StoreEvent | StoreCheckpointed | KeyEvent
-"""What happens to the registrar itself, and to no lease."""
-OWN_EVENTS: frozenset[type] = frozenset(get_args(OwnEvent))
-"""The same, to look a type up in: a long history has millions of events to ask about."""
-Event = LeaseEvent | OwnEvent
-
-Remembered = LeaseIssued | LeaseRenewed | LeaseSpent | LeaseQueued | LeaseModeChanged
-"""Events whose `request` is the key that a retry is looked up by; an id elsewhere may read like one."""
-
-_encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
-
-
-class DecodeError(ValueError):
-    """A ledger entry is not an event this version understands."""
-
-
-def encode_event(event: Event) -> bytes:
-    """Return the event as the ledger keeps it. The same event always gives the same bytes."""
-    return _encoder.encode(event)
-
-
-def decode_event(body: bytes | str) -> Event:
-    """Return the event that `body` holds; raise DecodeError for anything else."""
-    try:
-        event = _decoder.decode(body)
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(str(error)) from error
-    if event.schema > SCHEMA:
-        raise DecodeError(f"{event.type} has schema {event.schema}, and {SCHEMA} is the newest known here")
-    return event
 
 
 class _Befalling(TypedDict):

@@ -11,7 +11,6 @@ from leasehold.kernel.lease.budget import DIMENSIONS, Amounts
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import (
     EndEvent,
-    IllegalTransition,
     LeaseConfirmed,
     LeaseDelegated,
     LeaseEvent,
@@ -31,11 +30,13 @@ from leasehold.kernel.lease.events import (
 )
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.ticket import Ticket
+from leasehold.kernel.ledger.events import IllegalTransition
 from leasehold.kernel.ledger.tick import Tick
 
 
-def evolve(lease: Lease | None, event: LeaseEvent) -> Lease:
-    """Return the lease after `event`."""
+def evolve(lease: Lease | None, event: LeaseEvent, lease_id: str | None = None) -> Lease:
+    """Return the lease after `event`; which one it is, both know (`lease_id` is for other families' sake)."""
+    del lease_id
     if isinstance(event, LeaseIssued):
         return _issue(lease, event)
     if isinstance(event, LeaseQueued):
@@ -119,6 +120,7 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
         zone_version=event.zone_version,
         delegation=account,
         lock_delay_ns=event.lock_delay_ns,
+        delayed_for=event.delayed_for,
     )
 
 

@@ -8,8 +8,8 @@ to be known.
 
 from collections.abc import Mapping
 
-from leasehold.kernel.lease.events import StoreCheckpointed
 from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.ledger.events import StoreCheckpointed
 
 
 def forgotten(leases: Mapping[str, Lease], checkpoint: StoreCheckpointed) -> list[str]:

@@ -9,11 +9,12 @@ from itertools import product
 
 from leasehold.kernel.lease.budget import DIMENSIONS, Amounts
 from leasehold.kernel.lease.delegation import ANCESTORS_MAXIMUM, Delegation
-from leasehold.kernel.lease.events import REGISTRAR
 from leasehold.kernel.lease.lineage import heir_of
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.paths import ancestors, covers, is_path
+from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.authority import COUNTER_LIMIT, EPOCH_LIMIT, carry_over
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
 
@@ -24,17 +25,17 @@ def invariants(state: State) -> list[str]:
         *_at_most_one(state),
         *_trees_are_sound(state),
         *_claims_are_whole(state),
-        *_queues_are_sound(state.leases.values()),
+        *_queues_are_sound(state.of(LEASE).values()),
         *_tokens_rise(state),
         *(
             f"lease {lease.lease_id} {problem}"
-            for lease in state.leases.values()
+            for lease in state.of(LEASE).values()
             for problem in _faults_of(lease)
         ),
         *_lines_hold(state),
         *(
             f"lease {lease.lease_id} is filed under {lease_id}"
-            for lease_id, lease in state.leases.items()
+            for lease_id, lease in state.of(LEASE).items()
             if lease_id != lease.lease_id
         ),
     ]
@@ -42,7 +43,7 @@ def invariants(state: State) -> list[str]:
 
 def _at_most_one(state: State) -> Iterator[str]:
     standing: dict[tuple[str, str], list[Lease]] = defaultdict(list)
-    for lease in state.leases.values():
+    for lease in state.of(LEASE).values():
         if lease.state is LeaseState.ACTIVE:
             standing[(lease.tenant, lease.resource)].append(lease)
     for (tenant, resource), leases in standing.items():
@@ -59,7 +60,7 @@ def _at_most_one(state: State) -> Iterator[str]:
 def _trees_are_sound(state: State) -> Iterator[str]:
     """Look upwards from every path that is held: what covers it must not be in conflict with it."""
     standing: dict[tuple[str, str], list[Lease]] = defaultdict(list)
-    for lease in state.leases.values():
+    for lease in state.of(LEASE).values():
         if lease.state is LeaseState.ACTIVE and is_path(lease.resource):
             standing[(lease.tenant, lease.resource)].append(lease)
     for (tenant, path), leases in standing.items():
@@ -74,12 +75,12 @@ def _trees_are_sound(state: State) -> Iterator[str]:
 
 def _is_for(one: Lease, other: Lease) -> bool:
     """Say whether a lease of the registrar's only keeps away those who do not hold the other one."""
-    return one.holder == REGISTRAR and other.holder in one.metadata.values()
+    return one.delayed_for == other.holder
 
 
 def _claims_are_whole(state: State) -> Iterator[str]:
     waiting: set[tuple[str, str, str]] = set()
-    for lease in state.leases.values():
+    for lease in state.of(LEASE).values():
         if lease.state is not LeaseState.PENDING:
             continue
         ticket = lease.ticket
@@ -90,7 +91,7 @@ def _claims_are_whole(state: State) -> Iterator[str]:
         if key in waiting:
             yield f"{lease.holder} waits twice for {lease.tenant}/{lease.resource}"
         waiting.add(key)
-        others = [state.leases.get(lease_id) for lease_id in ticket.group]
+        others = [state.of(LEASE).get(lease_id) for lease_id in ticket.group]
         if any(one is None or one.ticket is None or one.ticket.number != ticket.number for one in others):
             yield f"lease {lease.lease_id} waits without the rest of its claim"
         elif any(one is not None and one.state is not LeaseState.PENDING for one in others):
@@ -100,14 +101,14 @@ def _claims_are_whole(state: State) -> Iterator[str]:
 def _tokens_rise(state: State) -> Iterator[str]:
     seen: dict[int, str] = {}
     highest = 0
-    for lease in state.leases.values():
+    for lease in state.of(LEASE).values():
         highest = max(highest, lease.token)
         if lease.state in (LeaseState.PENDING, LeaseState.FAILED):
             continue  # It has a ticket, and one claim may have one ticket on several resources.
         if lease.token in seen:
             yield f"token {lease.token} belongs to {seen[lease.token]} and {lease.lease_id}"
         seen[lease.token] = lease.lease_id
-        replaced = state.leases.get(lease.adopted_from or "")
+        replaced = state.of(LEASE).get(lease.adopted_from or "")
         # If it was pruned since, its id may be another's: the one that was adopted ended at that moment.
         if replaced is None or replaced.terminated_at_ns != lease.issued_at_ns:
             continue
@@ -115,7 +116,7 @@ def _tokens_rise(state: State) -> Iterator[str]:
             yield f"lease {lease.lease_id} adopted {replaced.lease_id} without a higher token"
     authority = state.authority
     if authority is None:
-        if state.leases:
+        if state.of(LEASE):
             yield "there are leases, but no registrar"
         return
     if authority.next_token() <= highest:
@@ -191,7 +192,7 @@ def _reach(lease: Lease, here: _ByResource) -> Iterator[Lease]:
 
 def _is_in_the_way(one: Lease, wanted: Lease) -> bool:
     own = one.holder == wanted.holder
-    if own or (one.holder == REGISTRAR and wanted.holder in one.metadata.values()):
+    if own or (one.delayed_for == wanted.holder):
         return False
     if wanted.is_upgrading:
         return one.state is LeaseState.ACTIVE
@@ -218,19 +219,19 @@ def _circles(waits: dict[tuple[str, str], set[str]]) -> Iterator[str]:
 def _lines_hold(state: State) -> Iterator[str]:
     """Yield a sentence for everything that is wrong with a lease's account, or with its place in a line."""
     set_aside: dict[str, Amounts] = {}
-    for lease in state.leases.values():
+    for lease in state.of(LEASE).values():
         account = lease.delegation
         if account is None:
             continue
         yield from _account_is_sound(lease, account)
-        parent = state.leases.get(account.parent or "")
+        parent = state.of(LEASE).get(account.parent or "")
         if parent is not None:
             yield from _fits(lease, account, parent, state)
-        above = heir_of(account, state.leases.get)
+        above = heir_of(account, state.of(LEASE).get)
         if above is not None and not lease.is_terminal:
             before = set_aside.get(above.lease_id, Amounts())
             set_aside[above.lease_id] = before.plus(account.budget.counted())
-    for lease in state.leases.values():
+    for lease in state.of(LEASE).values():
         if lease.is_terminal:
             continue
         expected = set_aside.get(lease.lease_id, Amounts())

@@ -17,11 +17,11 @@ from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseDelegated, LeaseEvent, LeaseRevoked, befalling
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Lease, LeaseState
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.tick import Now
 
 
-def age_in_line(lease: Lease, view: View, now: Now) -> tuple[list[LeaseEvent], Lease]:
+def age_in_line(lease: Lease, view: LeaseView, now: Now) -> tuple[list[LeaseEvent], Lease]:
     """Return what time, and the end of an ancestor, has done to an unended lease, and it afterwards."""
     events, lease = aging.age(lease, now, view.authority, view.eras_for(lease))
     if lease.is_terminal:
@@ -33,7 +33,7 @@ def age_in_line(lease: Lease, view: View, now: Now) -> tuple[list[LeaseEvent], L
     return [fall], evolve(lease, fall)
 
 
-def _fallen_ancestor(lease: Lease, view: View, now: Now) -> str | None:
+def _fallen_ancestor(lease: Lease, view: LeaseView, now: Now) -> str | None:
     """Say which ancestor has ended, and how; None: all of them stand, as far as anybody can tell."""
     for ancestor_id, ancestor in view.ancestors_of(lease).items():
         if ancestor is None:
@@ -44,7 +44,7 @@ def _fallen_ancestor(lease: Lease, view: View, now: Now) -> str | None:
     return None
 
 
-def aged(lease: Lease, view: View, now: Now) -> Lease:
+def aged(lease: Lease, view: LeaseView, now: Now) -> Lease:
     """Return a lease as time alone has left it."""
     if lease.is_terminal:
         return lease
@@ -77,7 +77,7 @@ def _successor_of(ended: Lease, find: Callable[[str], Lease | None]) -> Lease | 
     return successor if successor is not None and successor.token > ended.token else None
 
 
-def ceiling(lease: Lease, view: View, now: Now, extended: dict[str, int] | None = None) -> int | None:
+def ceiling(lease: Lease, view: LeaseView, now: Now, extended: dict[str, int] | None = None) -> int | None:
     """Return the tick value that a child cannot live beyond; None if nobody can tell.
 
     `extended` has the new times of leases that are being renewed together with it. The line above stands.
@@ -94,7 +94,7 @@ def ceiling(lease: Lease, view: View, now: Now, extended: dict[str, int] | None 
     return min(values)
 
 
-def standing(lease: Lease, view: View, now: Now) -> tuple[Lease, int]:
+def standing(lease: Lease, view: LeaseView, now: Now) -> tuple[Lease, int]:
     """Return a lease for somebody who only looks, and how long it has left if nobody renews it.
 
     That is 0 if it, or an ancestor, is over or unknown. A child that has fallen and is not recorded as ended

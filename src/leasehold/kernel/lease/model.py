@@ -12,10 +12,8 @@ import msgspec
 
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.ticket import LAST_PLACE, Ticket
+from leasehold.kernel.ledger.events import Token
 from leasehold.kernel.ledger.tick import Tick
-
-Token = int
-"""A fencing token: a whole number below 2**53 that only ever rises, store-wide."""
 
 
 class UnknownWord(ValueError):
@@ -125,6 +123,8 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     """Scope, budget and descent. None: a plain lease, which allows nothing and has nothing to hand on."""
     lock_delay_ns: int = 0
     """How long the resource stays closed to others after an expiry or a revocation."""
+    delayed_for: str = ""
+    """Set in a lease of the registrar's that only keeps a resource closed: who may come back nevertheless."""
     ticket: Ticket | None = None
     """Its place in the queue while it is pending, and until its holder has confirmed the grant; or while
     the holder of a shared lease waits to have it exclusively."""

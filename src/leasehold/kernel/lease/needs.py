@@ -1,15 +1,16 @@
-"""The part of a view that knows what is here, and foresees what a batch will need besides.
+"""What a batch will need of leases besides what is here.
 
-Whatever is foreseen is read at once for all commands of a batch. What is not, a decision asks for itself, and
-is taken again.
+Whatever is foreseen is read at once for all commands of a batch, in rounds: first what the commands name,
+then what that shows to be needed where somebody waits, then, step by step, what a search for a circle will
+look at. What is not foreseen, a decision asks for itself, and is taken again.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from leasehold.kernel.lease.commands import (
     Acquire,
     ChangeMode,
-    Command,
     Derive,
     Release,
     Renew,
@@ -17,163 +18,173 @@ from leasehold.kernel.lease.commands import (
     Spend,
     Transfer,
 )
-from leasehold.kernel.lease.events import Event
-from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.model import LeaseState, Mode
 from leasehold.kernel.lease.paths import is_path
-from leasehold.kernel.lease.queue_view import QueueRecords
-from leasehold.kernel.lease.records import FIRST_IN_LINE, HolderKey, Keys, ResourceKey
+from leasehold.kernel.lease.records import (
+    FIRST_IN_LINE,
+    LEASE,
+    HolderKey,
+    LeaseWanted,
+    ResourceKey,
+    count_of_holder,
+    count_of_tenant,
+    held_by,
+    waits_of,
+)
 from leasehold.kernel.lease.ticket import LAST_PLACE
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.commands import Sweep
+from leasehold.kernel.ledger.records import Keys
+from leasehold.kernel.ledger.view import View
 
-_NO_QUOTAS = Quotas()
-_NAMED = (Renew, Spend, ChangeMode, Transfer)
+_REPEATED = (Renew, Spend, ChangeMode, Transfer)
 """Commands on leases that are there already, of which a repeat has to be told from a second request."""
 
 
-class Foresight(QueueRecords):
-    """What was asked for by commands so far, and what was found."""
+def needs(commands: Sequence[Any], view: View) -> Keys | None:
+    """Return what commands are sure to need and is not here; None: nothing.
 
-    def __init__(self, quotas: Quotas) -> None:
-        super().__init__()
-        self.quotas = quotas
-        self.has_quotas = quotas != _NO_QUOTAS
-        self._leases: dict[str, Lease | None] = {}
-        self._resources_asked: set[ResourceKey] = set()
-        self._requests: dict[str, Event | None] = {}
-        self._holders: dict[HolderKey, int] = {}
-        self._tenants: dict[str, int] = {}
-        self._presumed: set[str] = set()
-        """Lease ids that were taken for new without asking the store."""
-        self._blank = Keys()
-
-    def lacking(self, commands: Sequence[Command], *, presuming: bool = False) -> Keys | None:
-        """Return what commands are sure to need and is not here, so that a whole batch can be read at once.
-
-        None: it is all here.
-
-        The commands are well-formed: a malformed one is refused unread. An ending needs no memory of
-        requests: who ends a lease twice finds it ended. `presuming` takes the ids that claims propose for
-        new where a mistake is sure to be noticed: see `doubtful`.
-        """
-        keys = self._blank  # One that stays empty serves again: most commands of a lone caller lack nothing.
+    The commands are well-formed: a malformed one is refused unread.
+    """
+    leases: LeaseView = view.parts[LEASE]
+    wanted, requests = leases.blank, set[str]()  # One that stays empty serves again.
+    for command in commands:
+        _add_what_is_named(command, leases, wanted, requests)
+    if requests or wanted:
+        leases.blank = LeaseWanted()
+        return Keys(requests=requests, families={LEASE: wanted})
+    if leases.is_crowded:
         for command in commands:
-            if isinstance(command, Acquire | Derive):
-                self._lacking_for_claim(command, keys, presuming)
-                continue
-            for lease_id in command.lease_ids:
-                if lease_id not in self._leases:
-                    keys.leases.add(lease_id)
-            if isinstance(command, _NAMED) and command.request_key not in self._requests:
-                keys.requests.add(command.request_key)
-        if not keys:
-            return None
-        self._blank = Keys()
-        return keys
+            _add_what_is_crowded(command, leases, wanted)
+        if not wanted:
+            _add_what_is_behind(leases, wanted)
+        if wanted:
+            leases.blank = LeaseWanted()
+            return Keys(families={LEASE: wanted})
+    return None
 
-    def doubtful(self, command: Command) -> Keys | None:
-        """Return what has to be read before a refusal of `command` can be believed; None: nothing.
 
-        It may be a repeat, of a claim whose lease has ended since; then it has to be told that. A grant needs
-        no such doubt: no store takes in a second lease with the same id.
-        """
-        if isinstance(command, Acquire) and command.lease_id in self._presumed:
-            self._presumed.remove(command.lease_id)
-            return Keys(leases={command.lease_id})
-        return None
+def _add_what_is_named(command: Any, view: LeaseView, wanted: LeaseWanted, requests: set[str]) -> None:
+    """Ask for what a command names.
 
-    def _lacking_for_claim(self, command: Acquire | Derive, keys: Keys, presuming: bool) -> None:
-        lease_id, is_its_own_request = command.lease_id, command.is_its_own_request
-        if lease_id not in self._leases:
-            if presuming and is_its_own_request and _is_sent_once(command):
-                self._leases[lease_id] = None
-                self._presumed.add(lease_id)
-            else:
-                keys.leases.add(lease_id)
-        if isinstance(command, Derive):
-            keys.leases.add(command.parent_id)
-        if not is_its_own_request and command.request_key not in self._requests:
-            keys.requests.add(command.request_key)
-        resource = (command.tenant, command.resource)
-        if resource not in self._resources_asked:
-            keys.resources.add(resource)
-        if isinstance(command, Acquire) and command.also:
-            keys.leases.update(command.lease_ids)
-            keys.resources.update((command.tenant, wanted.resource) for wanted in command.also)
-        if self.has_quotas:
-            self._lacking_for_quotas(command, keys)
+    An ending needs no memory of requests: who ends a lease twice finds it ended.
+    """
+    if isinstance(command, Acquire | Derive):
+        _add_for_claim(command, view, wanted, requests)
+    elif isinstance(command, Sweep):
+        if not view.is_known(command.key):
+            wanted.keys.add(command.key)
+    else:
+        for lease_id in command.lease_ids:
+            if not view.is_known(lease_id):
+                wanted.keys.add(lease_id)
+        if isinstance(command, _REPEATED) and not view.ledger.knows_request(command.request_key):
+            requests.add(command.request_key)
 
-    def _lacking_for_quotas(self, command: Acquire | Derive, keys: Keys) -> None:
-        if self.quotas.leases_per_holder is not None:
-            holder = command.child_holder if isinstance(command, Derive) else command.holder
-            if (command.tenant, holder) not in self._holders:
-                keys.holders.add((command.tenant, holder))
-        if self.quotas.leases_per_tenant is not None and command.tenant not in self._tenants:
-            keys.tenants.add(command.tenant)
 
-    def lacking_in_crowds(self, commands: Sequence[Command]) -> Keys | None:
-        """Return what commands need besides where somebody waits, and is not here; None: nothing.
+def _add_for_claim(
+    command: Acquire | Derive, view: LeaseView, wanted: LeaseWanted, requests: set[str]
+) -> None:
+    lease_id, is_its_own_request = command.lease_id, command.is_its_own_request
+    if not view.is_known(lease_id):
+        if view.ledger.presuming and is_its_own_request and _is_sent_once(command):
+            view.presume(lease_id)
+        else:
+            wanted.keys.add(lease_id)
+    if isinstance(command, Derive):
+        if not view.is_known(command.parent_id):
+            wanted.keys.add(command.parent_id)
+    elif command.also:
+        wanted.keys.update(one for one in command.lease_ids if not view.is_known(one))
+        also = ((command.tenant, one.resource) for one in command.also)
+        wanted.resources.update(one for one in also if not view.is_read(one))
+    if not is_its_own_request and not view.ledger.knows_request(command.request_key):
+        requests.add(command.request_key)
+    resource = (command.tenant, command.resource)
+    if not view.is_read(resource):
+        wanted.resources.add(resource)
+    if view.has_quotas:
+        _add_for_quotas(command, view, wanted)
 
-        Asked once the rest is here. What is not foreseen, a decision asks for itself.
-        """
-        keys = Keys()
-        for command in commands:
-            if isinstance(command, Acquire):
-                self._lacking_to_wait(command, keys)
-            elif isinstance(command, Release | Revoke):
-                for lease_id in command.lease_ids:
-                    lease = self._leases[lease_id]
-                    if lease is not None and not lease.is_terminal:
-                        key = (lease.tenant, lease.resource)
-                        if lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE:
-                            self._resources_asked.add(key)  # It is alone there: that needs no reading.
-                        self._lacking_to_hand_on(key, keys)
-        return keys if keys else None
 
-    def _lacking_to_hand_on(self, key: ResourceKey, keys: Keys) -> None:
-        """Ask for who stands on a resource, and who comes next there, if anybody waits for it."""
-        if key in self._awaited and not is_path(key[1]):
-            if key not in self._resources_asked:
-                keys.resources.add(key)
-            keys.queues.add((*key, FIRST_IN_LINE))
+def _add_for_quotas(command: Acquire | Derive, view: LeaseView, wanted: LeaseWanted) -> None:
+    holder = command.child_holder if isinstance(command, Derive) else command.holder
+    if view.quotas.leases_per_holder is not None:
+        wanted.counts.add(count_of_holder((command.tenant, holder)))
+    if view.quotas.leases_per_tenant is not None:
+        wanted.counts.add(count_of_tenant(command.tenant))
+    wanted.counts -= view.counted
 
-    def _lacking_to_wait(self, command: Acquire, keys: Keys) -> None:
-        key, holder = (command.tenant, command.resource), (command.tenant, command.holder)
-        earlier = self._leases.get(command.lease_id)
-        if earlier is not None and earlier.state is not LeaseState.PENDING:
-            return  # It was granted meanwhile, and has nothing more to do with those who wait.
-        self._lacking_to_hand_on(key, keys)
-        if command.wait and earlier is None and key in self._awaited:
-            keys.places.add((*key, LAST_PLACE))
-            keys.waits.add(holder)
-            keys.owners.add(holder)
 
-    def lacking_behind(self, holders: set[HolderKey]) -> Keys | None:
-        """Return what is not here of what stands, and waits, where holders wait; None: nothing.
+def _add_what_is_crowded(command: Any, view: LeaseView, wanted: LeaseWanted) -> None:
+    """Ask for what a command needs besides where somebody waits. What it names is here."""
+    if isinstance(command, Acquire):
+        _add_to_wait(command, view, wanted)
+    elif isinstance(command, Release | Revoke):
+        for lease_id in command.lease_ids:
+            _add_to_end(lease_id, view, wanted)
+    elif isinstance(command, Sweep):
+        _add_to_end(command.key, view, wanted)
 
-        With this and `in_the_way`, all that a search for a circle will look at is read before it goes on.
-        Else everything would be decided anew for every step of a long way. Paths are not followed.
-        """
-        keys = Keys()
-        for tenant, holder in holders:
-            for waiter in self.waits_of(tenant, holder):
-                key = (tenant, waiter.resource)
-                if is_path(waiter.resource):
-                    continue
-                if key not in self._resources_asked:
-                    keys.resources.add(key)
-                if key not in self._queues and key not in self._whole_queues:
-                    keys.queues.add((*key, FIRST_IN_LINE))
-        return keys if keys else None
 
-    def in_the_way(self, holders: set[HolderKey]) -> set[HolderKey]:
-        """Return who holds what holders wait for, as far as it is not known yet what those wait for."""
-        wanted = {
-            (tenant, waiter.resource)
-            for tenant, holder in holders
-            for waiter in self.waits_of(tenant, holder)
+def _add_to_end(lease_id: str, view: LeaseView, wanted: LeaseWanted) -> None:
+    lease = view.lease(lease_id)
+    if lease is not None and not lease.is_terminal:
+        key = (lease.tenant, lease.resource)
+        if lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE:
+            view.take_for_read(key)  # It is alone there: that needs no reading.
+        _add_to_hand_on(key, view, wanted)
+
+
+def _add_to_hand_on(key: ResourceKey, view: LeaseView, wanted: LeaseWanted) -> None:
+    """Ask for who stands on a resource, and who comes next there, if anybody waits for it."""
+    if view.is_awaited(*key) and not is_path(key[1]):
+        if not view.is_read(key):
+            wanted.resources.add(key)
+        if not view.knows_queue(key):
+            wanted.queues.add((*key, FIRST_IN_LINE))
+
+
+def _add_to_wait(command: Acquire, view: LeaseView, wanted: LeaseWanted) -> None:
+    key, holder = (command.tenant, command.resource), (command.tenant, command.holder)
+    earlier = view.lease(command.lease_id)
+    if earlier is not None and earlier.state is not LeaseState.PENDING:
+        return  # It was granted meanwhile, and has nothing more to do with those who wait.
+    _add_to_hand_on(key, view, wanted)
+    if command.wait and earlier is None and view.is_awaited(*key):
+        if not view.knows_places(key):
+            wanted.places.add((*key, LAST_PLACE))
+        wanted.scans |= {waits_of(holder), held_by(holder)} - view.scanned
+
+
+def _add_what_is_behind(view: LeaseView, wanted: LeaseWanted) -> None:
+    """Ask for what stands, and waits, where those wait who were asked about, and about who is in their way.
+
+    With this, all that a search for a circle will look at is read before it goes on. Else everything would
+    be decided anew for every step of a long way. Paths are not followed.
+    """
+    while view.following:
+        for key in _awaited_by(view.following, view):
+            if not is_path(key[1]):
+                if not view.is_read(key):
+                    wanted.resources.add(key)
+                if not view.knows_queue(key):
+                    wanted.queues.add((*key, FIRST_IN_LINE))
+        if wanted:
+            return
+        in_the_way = {
+            (key[0], lease.holder) for key in _awaited_by(view.following, view) for lease in view.held_on(key)
         }
-        found = {(key[0], lease.holder) for key in wanted for lease in self._held[key].values()}
-        return found - self._waits_asked
+        wanted.scans |= {waits_of(holder) for holder in in_the_way} - view.scanned
+        view.following = set()
+        if wanted:
+            return
+
+
+def _awaited_by(holders: set[HolderKey], view: LeaseView) -> set[ResourceKey]:
+    return {
+        (tenant, waiter.resource) for tenant, holder in holders for waiter in view.waits_of(tenant, holder)
+    }
 
 
 def _is_sent_once(command: Acquire | Derive) -> bool:

@@ -1,21 +1,21 @@
-"""The records as they will be, while a decision that touches many of them is being made.
+"""The leases as they will be, while a decision that touches many of them is being made.
 
 A decision about a queue goes step by step: a lease ends, the next waiter is granted it, and so on. Each step
 has to see the ones before it, and none may change the view, because the decision may yet be refused, or be
-taken again. So the steps are drafted here: events are folded into copies, and every question is answered from
+taken again. So the steps are planned here: events are folded into copies, and every question is answered from
 those first and from the view second.
 
-Whatever time has done to a lease that is met on the way is drafted as well, and so is what became free.
+Whatever time has done to a lease that is met on the way is planned as well, and so is what became free.
 """
 
 from collections import deque
 from collections.abc import Iterator
+from typing import get_args
 
 from leasehold.kernel.lease import age as aging
 from leasehold.kernel.lease.answers import Answer
 from leasehold.kernel.lease.decision import Decision, age
 from leasehold.kernel.lease.events import (
-    REGISTRAR,
     STOPPED_ASKING,
     LeaseEvent,
     LeaseExpired,
@@ -33,11 +33,13 @@ from leasehold.kernel.lease.paths import is_path, related
 from leasehold.kernel.lease.records import FIRST_AROUND, FIRST_IN_LINE, ResourceKey
 from leasehold.kernel.lease.ticket import LAST_PLACE
 from leasehold.kernel.lease.touched import Touched
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.authority import go_on
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.tick import Now
 
-FREEING = (LeaseReleased, LeaseExpired, LeaseRevoked, LeaseLeft, LeaseUpgradeLeft, LeaseModeChanged)
+Freeing = LeaseReleased | LeaseExpired | LeaseRevoked | LeaseLeft | LeaseUpgradeLeft | LeaseModeChanged
+FREEING: tuple[type[Freeing], ...] = get_args(Freeing)
 """Events after which somebody may be entitled to what they could not have before."""
 
 _NEXT_PAGE = 16
@@ -47,8 +49,7 @@ _NEXT_PAGE = 16
 class Plan:
     """Events that are not decided yet, and the records as they would leave them."""
 
-    def __init__(self, view: View, now: Now, decision: Decision | None = None) -> None:
-        """Begin with nothing, or with what was decided already."""
+    def __init__(self, view: LeaseView, now: Now) -> None:
         self.view = view
         self.now = now
         self.events: list[LeaseEvent] = []
@@ -59,16 +60,10 @@ class Plan:
         self._changed: dict[str, Lease] = {}
         self._touched = Touched()
         self._authority = view.authority
-        if decision is not None:
-            self.wakes += decision.wakes
-            for lease in decision.leases:
-                self._put(lease)
-            for event in decision.events:
-                self._take_in(event)
 
     def add(self, event: LeaseEvent) -> None:
         """Plan one more event."""
-        for lease_id in event.lease_ids:
+        for lease_id in event.keys:
             self._put(evolve(self.lease(lease_id), event))
         self._take_in(event)
 
@@ -80,9 +75,13 @@ class Plan:
         self._authority = go_on(self._authority, event)
         self.events.append(event)
         if isinstance(event, FREEING):
-            self.freed.append((event.tenant, event.resource))
-            if isinstance(event, LeaseExpired | LeaseRevoked):
-                self._keep_closed(self.known(event.lease_id))
+            self.free(event)
+
+    def free(self, event: Freeing) -> None:
+        """Take note of what an event makes free, and of what it keeps closed for a while."""
+        self.freed.append((event.tenant, event.resource))
+        if isinstance(event, LeaseExpired | LeaseRevoked):
+            self._keep_closed(self.known(event.lease_id))
 
     def set_aside(self, event: LeaseEvent) -> None:
         """Plan what a parent sets aside for a lease that replaces a child of it.
@@ -93,13 +92,16 @@ class Plan:
         self.events.append(event)
 
     def _keep_closed(self, ended: Lease) -> None:
-        """Plan the lock-delay after an end, unless the decision that this goes on from has seen to it."""
-        delay = None if delay_id(ended) in self._changed else delay_after(ended, self.now, self.next_token())
+        """Plan the delay after an end, unless whatever this goes on from has seen to it."""
+        name = delay_id(ended)
+        if name in self._changed or (self.view.is_known(name) and self.view.lease(name) is not None):
+            return
+        delay = delay_after(ended, self.now, self.next_token(), self.view.authority)
         if delay is not None:
             self.add(delay)
 
-    def decision(self, answer: Answer) -> Decision:
-        """Return what was drafted as a decision with an answer."""
+    def decision(self, answer: Answer | None = None) -> Decision:
+        """Return what was planned as a decision, with an answer for who has asked."""
         leases = list(self._changed.values())
         return Decision(events=self.events, leases=leases, answer=answer, wakes=self.wakes)
 
@@ -163,7 +165,7 @@ class Plan:
             return self.standing(tenant, resource)
         waiting = {one.holder for one in self._changed.values() if one.is_waiting and one.tenant == tenant}
         tangle = self.view.tangle_of(tenant, resource, waiting)
-        names = dict.fromkeys((*tangle, *self.view.changed, *self.view.created))
+        names = dict.fromkeys((*tangle, *self.view.changed))
         leases = (self.known(lease_id) for lease_id in names)
         found = [one for one in leases if one.tenant == tenant and related(resource, one.resource)]
         return self._standing(found, tenant, resource)

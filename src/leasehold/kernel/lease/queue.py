@@ -12,10 +12,7 @@ in line has its turn.
 
 from collections.abc import Iterator
 
-from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.events import (
-    REGISTRAR,
-    LeaseEvent,
     LeaseExpired,
     LeaseIssued,
     LeaseLeft,
@@ -24,13 +21,14 @@ from leasehold.kernel.lease.events import (
     befalling,
     released,
 )
-from leasehold.kernel.lease.lock_delay import is_delayed_for
+from leasehold.kernel.lease.lock_delay import is_delayed_for, may_leave_delay
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.paths import covers, is_path
-from leasehold.kernel.lease.plan import FREEING, Plan
-from leasehold.kernel.lease.records import Gathering
+from leasehold.kernel.lease.plan import Freeing, Plan
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS, NEXT_IN_LINE
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.events import REGISTRAR
+from leasehold.kernel.ledger.records import Gathering
 from leasehold.kernel.ledger.tick import Now
 
 
@@ -217,22 +215,20 @@ def mode_changed(lease: Lease, now: Now, mode: Mode, token: int, request: str | 
     )
 
 
-def grant_what_is_free(decision: Decision, view: View, now: Now) -> Decision:
-    """Return a decision that ends leases together with what follows for those who wait for them."""
-    if not any(_matters(event, view) for event in decision.events):
-        return decision
-    plan = Plan(view, now, decision)
-    for event in decision.events:
-        if isinstance(event, LeaseLeft):
-            plan.leave(plan.known(event.lease_id), event.reason, event.actor, event.request)
+def promote_after(event: Freeing, view: LeaseView, now: Now) -> Plan | None:
+    """Return what follows for those who wait from an event that may make something free; None: nothing."""
+    if not _matters(event, view):
+        return None
+    plan = Plan(view, now)
+    plan.free(event)
+    if isinstance(event, LeaseLeft):
+        plan.leave(plan.known(event.lease_id), event.reason, event.actor, event.request)
     promote(plan)
-    return plan.decision(decision.answer)
+    return plan
 
 
-def _matters(event: LeaseEvent, view: View) -> bool:
+def _matters(event: Freeing, view: LeaseView) -> bool:
     """Say whether an event can concern anybody but the lease's own holder."""
-    if not isinstance(event, FREEING):
-        return False
     if (
         isinstance(event, LeaseLeft)
         or is_path(event.resource)
@@ -240,4 +236,4 @@ def _matters(event: LeaseEvent, view: View) -> bool:
     ):
         return True
     lease = view.lease(event.lease_id) if isinstance(event, LeaseExpired | LeaseRevoked) else None
-    return lease is not None and lease.lock_delay_ns > 0
+    return lease is not None and may_leave_delay(lease, view.authority)

@@ -13,16 +13,22 @@ from collections.abc import Collection, Iterable, Iterator
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.paths import ancestors, is_path, related
 from leasehold.kernel.lease.records import (
+    HELD,
+    WAITING,
     HolderKey,
-    Keys,
-    Missing,
+    LeaseFound,
+    LeaseWanted,
     PlaceKey,
-    Records,
     ResourceKey,
     TangleKey,
+    held_by,
+    missing,
+    waits_of,
 )
 from leasehold.kernel.lease.ticket import LAST_PLACE
 from leasehold.kernel.lease.waiting_line import WaitingLine
+from leasehold.kernel.ledger.journal import Unnoted
+from leasehold.kernel.ledger.records import Scan
 
 _NOTHING: dict[str, Lease] = {}
 _NOBODY = WaitingLine()
@@ -30,7 +36,7 @@ _NOT_CUT: frozenset[Mode] = frozenset()
 _ALL_CUT = frozenset(Mode)
 
 
-class QueueRecords:
+class QueueView:
     """Unended leases, and what is known of the queues they stand in."""
 
     def __init__(self) -> None:
@@ -40,8 +46,6 @@ class QueueRecords:
         """By path: the paths below it on which something is held, or waited for."""
         self._by_holder: dict[HolderKey, dict[str, Lease]] | None = None
         """What is held, and waited for, by whom; None as long as nobody has asked."""
-        self.reshaped: set[str] = set()
-        """Those of the changed leases of which more has changed than their time or their end."""
         self._awaited: set[ResourceKey] = set()
         self._whole_trees: set[ResourceKey] = set()
         """Paths of which everything is known that is held around them."""
@@ -57,29 +61,32 @@ class QueueRecords:
         self._places: dict[PlaceKey, int] = {}
         self._ends: dict[ResourceKey, str] = {}
         self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
-        self._waits_asked: set[HolderKey] = set()
-        self._owners_asked: set[HolderKey] = set()
+        self._scanned: set[Scan] = set()
+        """What was asked about single holders: all of it is here."""
 
-    def _load_queues(self, keys: Keys, records: Records) -> None:
-        for tenant, path, limit in keys.trees:
-            cut = records.cut.get((tenant, path, limit), _NOT_CUT)
+    def _load_queues(self, wanted: LeaseWanted, found: LeaseFound) -> None:
+        for tenant, path, limit in wanted.trees:
+            cut = found.cut.get((tenant, path, limit), _NOT_CUT)
             if cut:
                 self._cut_trees[(tenant, path)] = (limit, cut)
             else:
                 self._whole_trees.add((tenant, path))
-        self._tangles.update(records.tangles)
-        self._waits_asked |= keys.waits
-        self._owners_asked |= keys.owners
-        if self._by_holder is None and (keys.waits or keys.owners):
-            self._file_by_holder()
-        self._places.update(records.places)
-        self._ends.update(records.ends)
-        for (tenant, resource, limit), (exclusive, shared) in records.queues.items():
+        self._tangles.update(found.tangles)
+        self._places.update(found.places)
+        self._ends.update(found.ends)
+        for (tenant, resource, limit), (exclusive, shared) in found.queues.items():
             if exclusive == shared == LAST_PLACE:
                 self._whole_queues.add((tenant, resource))
                 continue
             known = self._queues.get((tenant, resource), (0, "", ""))
             self._queues[(tenant, resource)] = max(known, (limit, exclusive, shared))
+
+    def _load_scan(self, scan: Scan) -> None:
+        """Take note that everything is here that a holder holds, or waits with."""
+        if scan.order in (HELD, WAITING):
+            self._scanned.add(scan)
+            if self._by_holder is None:
+                self._file_by_holder()
 
     @property
     def is_crowded(self) -> bool:
@@ -99,7 +106,7 @@ class QueueRecords:
         if not self._is_whole(tenant, path, self._whole_trees):
             read, cut = self._cut_trees.get((tenant, path), (0, _ALL_CUT))
             if read < limit:
-                raise Missing(Keys(trees={(tenant, path, limit)}))
+                raise missing(trees={(tenant, path, limit)})
         found: list[Lease] = []
         for resource in self._around(tenant, path):
             found += self._held.get((tenant, resource), _NOTHING).values()
@@ -127,7 +134,7 @@ class QueueRecords:
         keys = {(tenant, path, holder) for holder in ("", *holders, *new)}
         unknown = keys - self._tangles.keys()
         if unknown:
-            raise Missing(Keys(tangles=unknown))
+            raise missing(tangles=unknown)
         return [lease_id for key in keys for lease_id in self._tangles[key]]
 
     def queue_of(self, tenant: str, resource: str, mode: Mode | None, limit: int) -> tuple[list[Lease], str]:
@@ -143,7 +150,7 @@ class QueueRecords:
             both = min(exclusive, shared)
             horizon = both if mode is None else (shared if mode is Mode.SHARED else exclusive)
             if read < limit and horizon != LAST_PLACE:
-                raise Missing(Keys(queues={(tenant, resource, limit)}))
+                raise missing(queues={(tenant, resource, limit)})
         waiters = [lease for line in lines for lease in line.up_to(horizon)]
         if mode is not None:
             waiters = [lease for lease in waiters if lease.mode is mode]
@@ -159,22 +166,32 @@ class QueueRecords:
         if count is None and place > self._ends.get(key, LAST_PLACE):
             count = self._places[(*key, LAST_PLACE)]  # It is behind all that the store knows of.
         if count is None:
-            raise Missing(Keys(places={(*key, place)}))
+            raise missing(places={(*key, place)})
         changed = [key] if not is_path(resource) else [one for one in self._queue_changes if _meet(key, one)]
         for one in changed:
             count += sum(change for theirs, change in self._queue_changes.get(one, ()) if theirs < place)
         return count
 
+    def knows_queue(self, key: ResourceKey) -> bool:
+        """Say whether it is known who comes first in line for a resource."""
+        return key in self._queues or key in self._whole_queues
+
+    def knows_places(self, key: ResourceKey) -> bool:
+        """Say whether it is known how many wait for a resource."""
+        return (*key, LAST_PLACE) in self._places or key in self._whole_queues
+
     def waits_of(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease of a holder with which it waits for something."""
-        if (tenant, holder) not in self._waits_asked:
-            raise Missing(Keys(waits={(tenant, holder)}))
+        asked = waits_of((tenant, holder))
+        if asked not in self._scanned:
+            raise missing(scans={asked})
         return [lease for lease in self._of_holder((tenant, holder)) if lease.is_waiting]
 
     def owned_by(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease that a holder holds."""
-        if (tenant, holder) not in self._owners_asked:
-            raise Missing(Keys(owners={(tenant, holder)}))
+        asked = held_by((tenant, holder))
+        if asked not in self._scanned:
+            raise missing(scans={asked})
         return [lease for lease in self._of_holder((tenant, holder)) if lease.state is LeaseState.ACTIVE]
 
     def _of_holder(self, key: HolderKey) -> Iterable[Lease]:
@@ -190,55 +207,64 @@ class QueueRecords:
             for lease in line.up_to(LAST_PLACE):
                 self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
 
-    def _file_unended(self, lease: Lease) -> None:
+    def _file_unended(self, lease: Lease, journal: Unnoted) -> None:
         """Keep a lease where its resource, and its holder, lead to it, as long as it has not ended."""
         key = (lease.tenant, lease.resource)
         here = self._held[key]
         if lease.state is LeaseState.ACTIVE:
-            here[lease.lease_id] = lease
+            journal.put(here, lease.lease_id, lease)
         else:
-            here.pop(lease.lease_id, None)
+            journal.drop(here, lease.lease_id)
         if self._lines or lease.state is LeaseState.PENDING:
-            self._file_in_line(key, lease)
+            self._file_in_line(key, lease, journal)
         if is_path(lease.resource):
-            self._file_path(lease.tenant, lease.resource, empty=not here and not self._lines.get(key))
+            empty = not here and not self._lines.get(key)
+            self._file_path(lease.tenant, lease.resource, journal, empty=empty)
         if self._by_holder is not None:
             theirs = self._by_holder[(lease.tenant, lease.holder)]
             if lease.is_terminal:
-                theirs.pop(lease.lease_id, None)
+                journal.drop(theirs, lease.lease_id)
             else:
-                theirs[lease.lease_id] = lease
+                journal.put(theirs, lease.lease_id, lease)
 
-    def _file_in_line(self, key: ResourceKey, lease: Lease) -> None:
+    def _file_in_line(self, key: ResourceKey, lease: Lease, journal: Unnoted) -> None:
         if lease.state is LeaseState.PENDING:
-            self._lines.setdefault(key, WaitingLine()).put(lease)
+            line = self._lines.get(key)
+            if line is None:
+                line = WaitingLine()
+                journal.put(self._lines, key, line)
+            journal.note(line.put_back, lease.lease_id, line.leases.get(lease.lease_id))
+            line.put(lease)
         elif key in self._lines:
-            self._lines[key].drop(lease.lease_id)
+            line = self._lines[key]
+            journal.note(line.put_back, lease.lease_id, line.leases.get(lease.lease_id))
+            line.drop(lease.lease_id)
 
-    def _file_path(self, tenant: str, path: str, *, empty: bool) -> None:
+    def _file_path(self, tenant: str, path: str, journal: Unnoted, *, empty: bool) -> None:
         for above in ancestors(path):
+            below = self._below.setdefault((tenant, above), {})
             if empty:
-                self._below.get((tenant, above), {}).pop(path, None)
+                journal.drop(below, path)
             else:
-                self._below.setdefault((tenant, above), {})[path] = None
+                journal.put(below, path, None)
 
-    def _requeue(self, before: Lease | None, after: Lease) -> None:
-        """Keep apart what events change in the queues, and note which leases changed in more than time."""
+    def _requeue(self, before: Lease | None, after: Lease, journal: Unnoted) -> None:
+        """Keep apart what events change in the queues."""
         key = (after.tenant, after.resource)
-        self.reshaped.add(after.lease_id)
         if after.is_waiting:
-            self._awaited.add(key)
-            self._newly_waiting.add((after.tenant, after.holder))
+            journal.add(self._awaited, key)
+            journal.add(self._newly_waiting, (after.tenant, after.holder))
         change = (after.state is LeaseState.PENDING) - (
             before is not None and before.state is LeaseState.PENDING
         )
         if change:
             waiter = after if change > 0 or before is None else before
-            self._queue_changes.setdefault(key, []).append((waiter.place, change))
+            changes = self._queue_changes.setdefault(key, [])
+            changes.append((waiter.place, change))
+            journal.note(changes.pop)
 
     def _forget_queues(self) -> None:
         """Have queues read anew by the next batch; what is known whole stays so: nobody else has written."""
-        self.reshaped = set()
         self._cut_trees = {}
         self._tangles = {}
         self._newly_waiting = set()
@@ -250,8 +276,3 @@ class QueueRecords:
 
 def _meet(one: ResourceKey, other: ResourceKey) -> bool:
     return one[0] == other[0] and related(one[1], other[1])
-
-
-def has_another_shape(before: Lease, after: Lease) -> bool:
-    """Say whether a change was of a kind that happens only where somebody waited, or a mode was changed."""
-    return before.ticket is not None or before.token != after.token or before.mode is not after.mode

@@ -1,14 +1,30 @@
-"""Names of records, and the records found for them: what passes between a decision and a store."""
+"""What can be asked of a store about leases, and what it answers.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+Leases are found by id, and in four orders, each by tenant and holder, or by parent. Three questions are more
+than an interval of an order: what stands on a resource, and whether somebody waits for it; who comes first
+where somebody waits, which for a path means above, on and below it; and who is entangled around a path.
+"""
+
+from typing import Any
 
 import msgspec
-from msgspec.structs import astuple
 
-from leasehold.kernel.lease.events import Event
 from leasehold.kernel.lease.model import Lease, Mode
-from leasehold.kernel.ledger.authority import Era
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.key import under
+from leasehold.kernel.ledger.records import Count, Found, Keys, Missing, Scan, Wanted
+
+LEASE = "lease"
+"""The name of the family."""
+
+HELD = "held"
+"""Leases that stand, by tenant and holder."""
+WAITING = "waiting"
+"""Leases with which somebody waits, to be granted them or to be alone on them, by tenant and holder."""
+UNENDED = "unended"
+"""Leases that stand or are to be granted, by tenant and holder."""
+CHILDREN = "children"
+"""Leases that stand and were derived from another, by that one's id."""
 
 ResourceKey = tuple[str, str]
 """Tenant and resource."""
@@ -28,26 +44,17 @@ FIRST_IN_LINE = 2
 """How many waiters to read at first: who gets what has become free, and who comes next."""
 FIRST_AROUND = 16
 """How many leases of a mode around a path to read at first: mostly, one in the way is all that matters."""
-EVERYTHING = 1 << 31
-"""More than there can be of anything."""
 CHILDREN_PAGE = 100
 """How many unended children of one lease a store returns at most; any of them, if there are more."""
 
 
-class Keys(msgspec.Struct, kw_only=True, gc=False):
-    """Names of records: what to read before deciding."""
+class LeaseWanted(Wanted, kw_only=True, gc=False):
+    """Questions about leases; `keys` are their ids."""
 
-    leases: set[str] = msgspec.field(default_factory=set)
     resources: set[ResourceKey] = msgspec.field(default_factory=set)
-    requests: set[str] = msgspec.field(default_factory=set)
+    """Resources on which everything that stands is wanted."""
     grants: set[str] = msgspec.field(default_factory=set)
     """Leases of which the event is wanted that granted them."""
-    holders: set[HolderKey] = msgspec.field(default_factory=set)
-    """Holders, and tenants, whose unended leases are to be counted."""
-    tenants: set[str] = msgspec.field(default_factory=set)
-    eras: set[int] = msgspec.field(default_factory=set)
-    children: set[str] = msgspec.field(default_factory=set)
-    """Leases whose unended children are wanted, up to `CHILDREN_PAGE` of each."""
     queues: set[QueueKey] = msgspec.field(default_factory=set)
     trees: set[TreeKey] = msgspec.field(default_factory=set)
     """Paths around which leases are to be read: the first by name of those held above or on it, and of those
@@ -56,38 +63,24 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
     """Paths, and holders of whom everything is to be read that they hold above, on and below them."""
     places: set[PlaceKey] = msgspec.field(default_factory=set)
     """Places to count how many waiters are ahead of."""
-    waits: set[HolderKey] = msgspec.field(default_factory=set)
-    """Holders of whom everything is to be read that they wait for."""
-    owners: set[HolderKey] = msgspec.field(default_factory=set)
-    """Holders of whom every lease is to be read that they hold."""
 
-    def add(self, more: "Keys") -> None:
-        """Ask for what `more` asks for, too."""
-        for name in self.__struct_fields__:
-            mine: set[object] = getattr(self, name)
-            mine |= getattr(more, name)
-
-    def __bool__(self) -> bool:
-        return any(astuple(self))
+    @property
+    def is_crowded(self) -> bool:
+        """Say whether anything is asked about those who wait, or about paths."""
+        return bool(self.queues or self.trees or self.tangles or self.places)
 
 
-class Records(msgspec.Struct, kw_only=True, gc=False):
-    """What a store found for `Keys`. A name that was asked for and is not here has no record."""
-
-    leases: list[Lease] = msgspec.field(default_factory=list)
+class LeaseFound(Found, kw_only=True, gc=False):
     """Every lease asked for by id, every one that stands on a resource that was asked for, and so on."""
+
+    records: dict[str, Lease] = msgspec.field(default_factory=dict)
     awaited: set[ResourceKey] = msgspec.field(default_factory=set)
     """Which of the resources of these leases, and of those asked for, somebody waits for."""
-    requests: dict[str, Event] = msgspec.field(default_factory=dict)
     grants: dict[str, Event] = msgspec.field(default_factory=dict)
-    holders: dict[HolderKey, int] = msgspec.field(default_factory=dict)
-    tenants: dict[str, int] = msgspec.field(default_factory=dict)
-    eras: dict[int, Era] = msgspec.field(default_factory=dict)
-    children: dict[str, list[Lease]] = msgspec.field(default_factory=dict)
     cut: dict[TreeKey, frozenset[Mode]] = msgspec.field(default_factory=dict)
     """Of each of the `trees`, the modes in which more may be held than was read."""
     tangles: dict[TangleKey, list[str]] = msgspec.field(default_factory=dict)
-    """Leases by id; they are among the `leases`."""
+    """Leases by id; they are among the records."""
     queues: dict[QueueKey, tuple[str, str]] = msgspec.field(default_factory=dict)
     """The places up to which the exclusive and the shared waiters of a resource were read."""
     places: dict[PlaceKey, int] = msgspec.field(default_factory=dict)
@@ -95,32 +88,36 @@ class Records(msgspec.Struct, kw_only=True, gc=False):
     """The last place that is taken, of each queue of which all waiters were to be counted; "" if none is."""
 
 
-class Missing(LookupError):
-    """A decision needs records that are not in the view."""
-
-    def __init__(self, keys: Keys) -> None:
-        super().__init__(keys)
-        self.keys = keys
+def lease_keys(**wanted: Any) -> Keys:
+    """Return what to read of leases."""
+    return Keys(families={LEASE: LeaseWanted(**wanted)})
 
 
-class Gathering:
-    """Steps of which each may lack records, so that what all of them lack is read at once.
+def missing(**wanted: Any) -> Missing:
+    """Return what to raise for leases that nobody has loaded."""
+    return Missing(lease_keys(**wanted))
 
-    What is decided on the way counts only if nothing was lacking.
-    """
 
-    def __init__(self) -> None:
-        self._keys = Keys()
+def held_by(key: HolderKey) -> Scan:
+    """Ask for every lease that a holder holds."""
+    return Scan(*under(*key), order=HELD)
 
-    @contextmanager
-    def step(self) -> Iterator[None]:
-        """Go on with the next step if this one lacks something."""
-        try:
-            yield
-        except Missing as missing:
-            self._keys.add(missing.keys)
 
-    def end(self) -> None:
-        """Say what was lacking, if anything was."""
-        if self._keys:
-            raise Missing(self._keys)
+def waits_of(key: HolderKey) -> Scan:
+    """Ask for every lease with which a holder waits for something."""
+    return Scan(*under(*key), order=WAITING)
+
+
+def children_of(lease_id: str) -> Scan:
+    """Ask for standing children of a lease, up to a page of them."""
+    return Scan(*under(lease_id), CHILDREN_PAGE, order=CHILDREN)
+
+
+def count_of_holder(key: HolderKey) -> Count:
+    """Ask how many unended leases a holder has."""
+    return Count(*under(*key), order=UNENDED)
+
+
+def count_of_tenant(tenant: str) -> Count:
+    """Ask how many unended leases a tenant has."""
+    return Count(*under(tenant), order=UNENDED)

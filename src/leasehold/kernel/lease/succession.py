@@ -18,7 +18,7 @@ from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseEvent, LeaseReleased, released
 from leasehold.kernel.lease.lineage import ceiling, delegated
 from leasehold.kernel.lease.model import Lease, ReleaseReason
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.limits import invalid
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
@@ -62,7 +62,7 @@ def refuse_line(own: list[Lease]) -> Refusal | None:
 
 
 def succeed(
-    command: Acquire, old: Lease, view: View, now: Now, *, named: Delegation | None
+    command: Acquire, old: Lease, view: LeaseView, now: Now, *, named: Delegation | None
 ) -> Succession | Refusal | None:
     """Return what a lease that replaces `old` inherits (None: nothing), or why it cannot on these terms.
 

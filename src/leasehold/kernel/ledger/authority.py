@@ -17,26 +17,18 @@ from typing import ClassVar
 
 import msgspec
 
-from leasehold.kernel.lease.events import (
+from leasehold.kernel.ledger.events import (
     REGISTRAR,
     EpochRaised,
     Event,
+    FamiliesAdmitted,
     IllegalTransition,
     KeyEvent,
-    LeaseEvent,
-    LeaseExpired,
-    LeaseIssued,
-    LeaseModeChanged,
-    LeaseQueued,
-    LeaseReleased,
-    LeaseRenewed,
-    LeaseRevoked,
-    LeaseUpgradeQueued,
-    StoreCheckpointed,
+    RegistrarResumed,
     StoreEvent,
     StoreOpened,
+    Token,
 )
-from leasehold.kernel.lease.model import Mode, Token
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now, Tick
 
 COUNTER_BITS = 32
@@ -73,7 +65,16 @@ class Era(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rate: int
 
 
-class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Outage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A time in which the registrar was down, in tick values of the present era."""
+
+    since: int
+    until: int
+    settles_until: int
+    """Until when those come first whose leases lapsed meanwhile."""
+
+
+class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """The registrar's own record: where tokens, time and the ledger stand."""
 
     epoch: int
@@ -88,6 +89,10 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rate: int = NANOSECONDS_PER_SECOND
     key_changes: int = 0
     """How often a key was enrolled or retired, so that a sealer notices without reading all keys."""
+    families: dict[str, int] = {}
+    """The version of every family that the ledger may have events of."""
+    outage: Outage | None = None
+    """The last time in this era in which the registrar was down; None: it was not."""
 
     def next_token(self) -> Token:
         """Return the token that the next grant gets."""
@@ -161,7 +166,7 @@ def evolve_authority(authority: Authority | None, event: Event) -> Authority:
         case StoreOpened():
             if authority is not None:
                 raise IllegalTransition("store.opened, but the store was open already")
-            return _opened(event, first_tick=event.tick.value, key_changes=int(bool(event.public_key)))
+            return _opened(event, None, first_tick=event.tick.value)
         case EpochRaised():
             return _epoch_raised(_known(authority), event)
         case _:
@@ -179,13 +184,16 @@ def _epoch_raised(authority: Authority, event: EpochRaised) -> Authority:
         raise IllegalTransition(f"epoch {event.epoch} came after epoch {authority.epoch}")
     if event.tick.era == authority.era:
         _check_time(authority, event)
-        return _opened(event, first_tick=authority.era_first_tick, key_changes=authority.key_changes)
+        return _opened(event, authority, first_tick=authority.era_first_tick)
     if event.tick.era != authority.era + 1:
         raise IllegalTransition(f"era {event.tick.era} came after era {authority.era}")
-    return _opened(event, first_tick=event.tick.value, key_changes=authority.key_changes)
+    return _opened(event, authority, first_tick=event.tick.value)
 
 
-def _opened(event: StoreOpened | EpochRaised, *, first_tick: int, key_changes: int) -> Authority:
+def _opened(event: StoreOpened | EpochRaised, before: Authority | None, *, first_tick: int) -> Authority:
+    key_changes, families = 0, {}
+    if isinstance(event, StoreOpened):
+        key_changes, families = int(bool(event.public_key)), event.families
     return Authority(
         epoch=event.epoch,
         counter=0,
@@ -196,28 +204,27 @@ def _opened(event: StoreOpened | EpochRaised, *, first_tick: int, key_changes: i
         tick=event.tick.value,
         wall_ns=event.at_ns,
         rate=event.tick.rate,
-        key_changes=key_changes,
+        key_changes=key_changes if before is None else before.key_changes,
+        families=families if before is None else before.families,
+        outage=None if before is None or before.era != event.tick.era else before.outage,
     )
 
 
-_UNCOUNTED = frozenset((LeaseReleased, LeaseRenewed, LeaseExpired, LeaseRevoked))
-"""The most usual of the events that give out neither tokens nor tickets, nor change keys."""
-
-
-def go_on(authority: Authority, event: LeaseEvent | KeyEvent | StoreCheckpointed) -> Authority:
+def go_on(authority: Authority, event: Event) -> Authority:
     """Return the registrar's record after something that opens no epoch."""
     _check_time(authority, event)
-    counter, key_changes = authority.counter, authority.key_changes
-    if type(event) in _UNCOUNTED:
-        pass
-    elif isinstance(event, LeaseIssued):
-        counter = event.token - authority.epoch * COUNTER_LIMIT
-        if not authority.counter < counter < COUNTER_LIMIT:
-            raise IllegalTransition(f"token {event.token} is not above all others of its epoch")
-    elif isinstance(event, LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged):
-        counter = _counted(authority, event)
-    elif isinstance(event, KeyEvent):
-        key_changes += 1
+    counter = _counted(authority, event) if event.draws else authority.counter
+    key_changes, families, outage = authority.key_changes, authority.families, authority.outage
+    if event.is_own:
+        match event:
+            case FamiliesAdmitted():
+                families = families | event.families
+            case RegistrarResumed():
+                outage = Outage(
+                    since=event.down_since, until=event.tick.value, settles_until=event.settles_until
+                )
+            case _:
+                key_changes += isinstance(event, KeyEvent)
     return Authority(
         epoch=authority.epoch,
         counter=counter,
@@ -229,23 +236,27 @@ def go_on(authority: Authority, event: LeaseEvent | KeyEvent | StoreCheckpointed
         wall_ns=event.at_ns,
         rate=authority.rate,
         key_changes=key_changes,
+        families=families,
+        outage=outage,
     )
 
 
-def _counted(authority: Authority, event: LeaseQueued | LeaseUpgradeQueued | LeaseModeChanged) -> int:
-    """Return how far tickets, which are numbered together with tokens, and tokens have come with `event`."""
-    number = event.ticket if isinstance(event, LeaseUpgradeQueued) else event.token
+def _counted(authority: Authority, event: Event) -> int:
+    """Return how far tokens, and tickets, which are numbered together with them, have come with `event`."""
+    number = event.number
     counter = number - authority.epoch * COUNTER_LIMIT
-    if isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE and counter <= authority.counter:
-        raise IllegalTransition(f"token {number} is not above all others of its epoch")
+    if event.is_number_new:
+        if not authority.counter < counter < COUNTER_LIMIT:
+            raise IllegalTransition(f"token {number} is not above all others of its epoch")
+        return counter
     if counter >= COUNTER_LIMIT:
         raise IllegalTransition(f"number {number} is out of range")
-    # The same ticket again: another resource of one claim, an upgrade that is asked for again, or a lease
+    # The same number again: another resource of one claim, an upgrade that is asked for again, or a lease
     # that keeps its token.
     return max(authority.counter, counter)
 
 
-def _check_time(authority: Authority, event: EpochRaised | LeaseEvent | KeyEvent | StoreCheckpointed) -> None:
+def _check_time(authority: Authority, event: Event) -> None:
     tick = event.tick
     if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
         raise IllegalTransition(f"{event.type} at a time before what had happened already")

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import msgspec
 
-from leasehold.kernel.lease.events import Event, decode_event
+from leasehold.kernel.ledger.events import Event
 
 GENESIS_HASH = bytes(32)
 """What the first entry names as the hash before it."""
@@ -57,8 +57,3 @@ def check_entry(previous: Entry | None, entry: Entry) -> None:
     before = GENESIS_HASH if previous is None else previous.hash
     if link(before, entry.position, entry.body) != entry.hash:
         raise BrokenChain(entry.position, "its hash does not match its content")
-
-
-def entry_of(position: int, body: bytes, entry_hash: bytes, seal: bytes | None = None) -> Entry:
-    """Return the entry that a ledger row holds."""
-    return Entry(position=position, event=decode_event(body), body=body, hash=entry_hash, seal=seal)

@@ -6,25 +6,28 @@ fields that has or will have. Fields only ever grow, as those of events do.
 """
 
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.kernel.lease.events import StoreCheckpointed
-from leasehold.kernel.lease.forgotten import forgotten
-from leasehold.kernel.ledger.state import State
+from leasehold.kernel.ledger.events import StoreCheckpointed
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.state import State, forgotten
 
 _DOMAIN = b"leasehold checkpoint state 1"
 
 _encoder = msgspec.json.Encoder()
-_decoder: msgspec.json.Decoder[State] = msgspec.json.Decoder(State)
 
 
-def encode_state(state: State, checkpoint: StoreCheckpointed) -> bytes:
+def encode_state(state: State, checkpoint: StoreCheckpointed, families: Families) -> bytes:
     """Spell the state that a checkpoint stands for, without what it lets go of."""
-    gone = set(forgotten(state.leases, checkpoint))
-    kept = {lease_id: lease for lease_id, lease in state.leases.items() if lease_id not in gone}
-    return _encoder.encode(replace(state, leases=kept))
+    gone = {name: set(keys) for name, keys in forgotten(state, checkpoint, families).items()}
+    kept = {
+        name: {key: record for key, record in records.items() if key not in gone[name]}
+        for name, records in state.records.items()
+    }
+    return _encoder.encode(replace(state, records=kept))
 
 
 def state_digest(encoded: bytes) -> bytes:
@@ -32,6 +35,17 @@ def state_digest(encoded: bytes) -> bytes:
     return sha256(_DOMAIN + encoded).digest()
 
 
-def decode_state(encoded: bytes) -> State:
+def decode_state(encoded: bytes, families: Families) -> State:
     """Read a state; raise ValueError if it is none."""
-    return _decoder.decode(encoded)
+    state = msgspec.json.decode(encoded, type=_Spelled)
+    records: dict[str, dict[str, Any]] = {}
+    for name, spelled in state.records.items():
+        family = families.named.get(name)
+        if family is None:
+            raise ValueError(f"it has records of a family {name!r}, which is not known here")
+        records[name] = msgspec.json.decode(spelled, type=dict[str, family.record])  # type: ignore[name-defined]
+    return State(records=records, authority=state.authority, eras=state.eras, keys=state.keys)
+
+
+class _Spelled(State, kw_only=True):
+    records: dict[str, msgspec.Raw] = {}  # type: ignore[assignment]

@@ -12,12 +12,12 @@ Signatures are checked by the engine's audit: this module knows which key must h
 
 import msgspec
 
-from leasehold.kernel.lease.events import (
+from leasehold.kernel.ledger.events import (
+    Event,
     IllegalTransition,
     KeyEnrolled,
     KeyRetired,
     KeyVouched,
-    OwnEvent,
     StoreOpened,
 )
 
@@ -59,7 +59,7 @@ def voucher_message(public_key: bytes) -> bytes:
     return _VOUCHER_DOMAIN + public_key
 
 
-def evolve_keys(keys: dict[bytes, Key], event: OwnEvent) -> Key | None:
+def evolve_keys(keys: dict[bytes, Key], event: Event) -> Key | None:
     """Return the key that `event` enrols or retires, as it is then; None for any other event.
 
     Raises IllegalTransition for an event that the law could not have produced.

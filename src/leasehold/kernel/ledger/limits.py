@@ -24,13 +24,8 @@ RENEWALS_MAXIMUM = 2**31 - 1
 RESOURCES_PER_CLAIM = 64
 WAITERS_PER_RESOURCE = 10_000
 WAKE_BYTES = 256
-
-
-class Quotas(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How many live leases one holder, and one tenant, may have. None: no limit."""
-
-    leases_per_holder: int | None = None
-    leases_per_tenant: int | None = None
+NUMBER_MINIMUM, NUMBER_MAXIMUM = -(2**63), 2**63 - 1
+"""What fits into a column, and into a part of a key."""
 
 
 def invalid(field: str, detail: str) -> Refusal:
@@ -127,26 +122,3 @@ def check_batch(lease_ids: tuple[str, ...]) -> Refusal | None:
         longest = max(map(len, lease_ids))
         return None if longest <= ID_BYTES else _too_long("lease_id", longest, ID_BYTES)
     return next(filter(None, (check_text("lease_id", lease_id) for lease_id in lease_ids)), None)
-
-
-def check_quotas(
-    quotas: Quotas, tenant: str, holder: str, counts: tuple[int, int], wanted: int
-) -> Refusal | None:
-    """Refuse more leases, waiting ones included, than one holder and one tenant may have.
-
-    `counts` says how many each has. They are counted under the store's lock, so that two claims at once
-    cannot both take the last place. Leases elsewhere that expired without anybody noticing count until they
-    are swept; every client sweeps some in passing.
-    """
-    held, all_held = counts
-    limit = quotas.leases_per_holder
-    if limit is not None and held + wanted > limit:
-        return over_limit(
-            "leases_per_holder", limit, f"{holder} has {held} leases; at most {limit} are allowed"
-        )
-    limit = quotas.leases_per_tenant
-    if limit is not None and all_held + wanted > limit:
-        return over_limit(
-            "leases_per_tenant", limit, f"tenant {tenant} has {all_held}; at most {limit} are allowed"
-        )
-    return None

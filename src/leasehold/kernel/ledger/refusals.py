@@ -5,10 +5,11 @@ next step, and it crosses a wire as it is.
 """
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
-from leasehold.kernel.lease.model import LeaseState, Mode, Token
+from leasehold.kernel.ledger.events import Token
 
 
 class RefusalCode(StrEnum):
@@ -35,6 +36,8 @@ class RefusalCode(StrEnum):
     BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
     BUDGET_EXHAUSTED = "BUDGET_EXHAUSTED"
     OUTLIVES_PARENT = "OUTLIVES_PARENT"
+    REFUSED = "REFUSED"
+    """By a rule of a family that has codes of its own: see `Refusal.rule`."""
 
     @property
     def means_loss(self) -> bool:
@@ -60,8 +63,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     resource: str | None = None
     holder: str | None = None
     """Who holds the resource, or the lease, that was asked for."""
-    mode: Mode | None = None
-    state: LeaseState | None = None
+    mode: str | None = None
+    state: str | None = None
     token: Token | None = None
     since_ns: int | None = None
     """Wall time since when the holder holds it."""
@@ -74,3 +77,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     """The place in the queue that the claim would have had; 1 is next in line."""
     cycle: tuple[str, ...] | None = None
     """Who would wait for ever: a holder, what it waits for, who is in its way, … and the first again."""
+    rule: str = ""
+    """The code that a family gives to its own refusals; then `detail` is all that there is to say."""
+    facts: dict[str, Any] = {}
+    """What else such a refusal is about, by name."""

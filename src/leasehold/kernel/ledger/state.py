@@ -5,57 +5,92 @@ from typing import Any
 
 import msgspec
 
-from leasehold.kernel.lease.events import OWN_EVENTS, Event, IllegalTransition, OwnEvent, StoreCheckpointed
-from leasehold.kernel.lease.evolve import evolve
-from leasehold.kernel.lease.forgotten import forgotten
-from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.authority import Authority, Era, evolve_authority, go_on
+from leasehold.kernel.ledger.events import Event, IllegalTransition, StoreCheckpointed
+from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.keys import Key, evolve_keys
 
 
 class State(msgspec.Struct, kw_only=True):
-    """Everything the ledger says: every lease, and the registrar's own record."""
+    """Everything the ledger says: every record of every family, and the registrar's own."""
 
-    leases: dict[str, Lease] = msgspec.field(default_factory=dict)
+    records: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    """By family, then by key."""
     authority: Authority | None = None
     eras: dict[int, Era] = msgspec.field(default_factory=dict)
     keys: dict[bytes, Key] = msgspec.field(default_factory=dict)
     """Every key that ever sealed this ledger, by its public half."""
 
+    def of(self, family: str) -> dict[str, Any]:
+        """Return the records of a family, by key."""
+        found = self.records.get(family)
+        if found is None:
+            found = self.records[family] = {}
+        return found
+
+
+class Folding:
+    """A state that a history is folded into, event by event."""
+
+    def __init__(self, families: Families, state: State | None = None) -> None:
+        self._families = families
+        self._folds = {event: (family.evolve, family.name) for event, family in families.of_event.items()}
+        self.state = State() if state is None else state
+        for family in families:
+            self.state.of(family.name)
+
     def apply(self, event: Event) -> None:
         """Fold one event in; raise IllegalTransition if the law could not have produced it."""
-        # Known by its type: to ask for an instance of a union is slow, and a long history has millions.
-        change: Any = event
-        if type(event) in OWN_EVENTS:
-            self._apply_own(change)
+        state = self.state
+        if event.is_own:
+            self._apply_own(event)
             return
-        leases = self.leases
-        for lease_id in change.lease_ids:
-            leases[lease_id] = evolve(leases.get(lease_id), change)
-        authority = self.authority
-        self.authority = evolve_authority(None, change) if authority is None else go_on(authority, change)
+        evolve, name = self._folds[type(event)]
+        records = state.records[name]
+        for key in event.keys:
+            record = evolve(records.get(key), event, key)
+            if record is None:
+                records.pop(key, None)
+            else:
+                records[key] = record
+        authority = state.authority
+        state.authority = evolve_authority(None, event) if authority is None else go_on(authority, event)
 
-    def _apply_own(self, event: OwnEvent) -> None:
-        if self.authority is not None:
-            self.eras |= {era.number: era for era in self.authority.eras_ended_by(event)}
-        key = evolve_keys(self.keys, event)
+    def _apply_own(self, event: Event) -> None:
+        state = self.state
+        if state.authority is not None:
+            state.eras |= {era.number: era for era in state.authority.eras_ended_by(event)}
+        key = evolve_keys(state.keys, event)
         if key is not None:
-            self.keys[key.public_key] = key
+            state.keys[key.public_key] = key
         if isinstance(event, StoreCheckpointed):
             self._forget(event)
-        self.authority = evolve_authority(self.authority, event)
+        state.authority = evolve_authority(state.authority, event)
 
     def _forget(self, checkpoint: StoreCheckpointed) -> None:
-        """Let go of the leases that a checkpoint leaves behind."""
-        if self.authority is None or checkpoint.token_below > self.authority.next_token():
-            raise IllegalTransition("a checkpoint lets go of leases that it does not cover")
-        for lease_id in forgotten(self.leases, checkpoint):
-            del self.leases[lease_id]
+        """Let go of the records that a checkpoint leaves behind."""
+        state = self.state
+        if state.authority is None or checkpoint.token_below > state.authority.next_token():
+            raise IllegalTransition("a checkpoint lets go of records that it does not cover")
+        for name, keys in forgotten(state, checkpoint, self._families).items():
+            records = state.of(name)
+            for key in keys:
+                del records[key]
 
 
-def replay(events: Iterable[Event]) -> State:
+def forgotten(state: State, checkpoint: StoreCheckpointed, families: Families) -> dict[str, list[str]]:
+    """Return the records that are gone after a checkpoint, by family."""
+    return {family.name: list(family.forgotten(state, checkpoint)) for family in families}
+
+
+def replay(events: Iterable[Event], families: Families) -> State:
     """Return the state that a whole history leads to."""
-    state = State()
+    folding = Folding(families)
     for event in events:
-        state.apply(event)
-    return state
+        folding.apply(event)
+    return folding.state
+
+
+def invariants(state: State, families: Families) -> list[str]:
+    """Return a sentence for everything that must always hold and does not; an empty list is good news."""
+    return [problem for family in families for problem in family.invariants(state)]

@@ -12,8 +12,11 @@ from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, StoreUnusable
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.authority import ClockReading
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.memory.reading import MemorySnapshot
+from leasehold.stores.memory.soft import MemorySoftState
 from leasehold.stores.memory.tables import MemoryTables
 from leasehold.stores.memory.writing import MemoryTransaction
 
@@ -21,9 +24,15 @@ from leasehold.stores.memory.writing import MemoryTransaction
 class MemoryStore:
     """Records and the ledger in dictionaries, with one lock for writers and one for each moment."""
 
-    def __init__(self, clock: Clock | None = None, identity: str = "memory:1") -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        identity: str = "memory:1",
+        families: Families = LEASES,
+    ) -> None:
         self.clock = clock or SystemClock()
         self.identity = identity
+        self.families = families
         self.sealer = Sealer(MemoryKeyRing())
         self.bells = LocalBells()
         self._process_id = os.getpid()
@@ -31,13 +40,20 @@ class MemoryStore:
         # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
         self._moment = threading.Lock()
         self._grown = threading.Condition(self._moment)
-        self._tables = MemoryTables()
+        self._tables = MemoryTables(families)
+        self._soft = MemorySoftState()
         self._closed = False
 
     @property
     def url(self) -> str:
         """Return the address of a store in memory; every one that is opened is a new one."""
         return "memory:"
+
+    @property
+    def soft(self) -> MemorySoftState:
+        """Return what is kept beside the ledger."""
+        self._ensure_open()
+        return self._soft
 
     @contextmanager
     def write(self, *, blocking: bool = True, durable: bool = False) -> Iterator[MemoryTransaction]:
@@ -57,6 +73,8 @@ class MemoryStore:
                 # Whoever looks at the present tables goes on seeing them; we leave them behind.
                 self._tables = self._tables.copy()
             self._tables.take_in(batch)
+            if batch.pruned is not None:
+                self._soft.forget(batch.pruned.forgotten)
             self._grown.notify_all()
 
     @contextmanager

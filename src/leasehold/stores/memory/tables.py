@@ -1,19 +1,33 @@
 """What a store in memory keeps, and how a batch is taken in: whole, or not at all."""
 
 from leasehold.engine.port import Batch
-from leasehold.errors import StoreRejected
-from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.family import LEASES
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.records import LEASE, ResourceKey
 from leasehold.kernel.ledger.authority import Authority, Era
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.state import State
-from leasehold.stores.memory.ledger import Ledgered
+from leasehold.kernel.ledger.tick import Tick
+from leasehold.stores.memory.document_shelf import DocumentShelf
+from leasehold.stores.memory.lease_shelf import LeaseShelf
+from leasehold.stores.memory.ledger import MemoryLedger
 
 
-class MemoryTables(Ledgered):
-    """What the store keeps: the ledger, the records, and the indexes it is asked by."""
+class MemoryTables:
+    """The ledger, a shelf for each family, and the registrar's own records."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, families: Families = LEASES) -> None:
+        self.families = families
+        self.ledger = MemoryLedger()
+        self.lease_shelf = LeaseShelf(self.ledger)
+        self.shelves: dict[str, LeaseShelf | DocumentShelf] = {
+            family.name: self.lease_shelf if family.name == LEASE else DocumentShelf(family)
+            for family in families
+        }
         self.authority: Authority | None = None
         self.eras: dict[int, Era] = {}
         self.revision = object()
@@ -22,19 +36,59 @@ class MemoryTables(Ledgered):
         self.readers = 0
         """How many snapshots look at these tables, which must not change meanwhile."""
 
+    @property
+    def entries(self) -> list[Entry]:
+        """Return the entries of the ledger that were not pruned."""
+        return self.ledger.entries
+
+    @property
+    def position(self) -> int:
+        """Return where the ledger ends."""
+        return self.ledger.position
+
+    @property
+    def requests(self) -> dict[str, Event]:
+        """Return what each request has caused that is still remembered."""
+        return self.ledger.requests
+
+    @property
+    def leases(self) -> dict[str, Lease]:
+        """Return all leases, by id."""
+        return self.lease_shelf.records
+
+    @property
+    def standing(self) -> dict[ResourceKey, dict[str, None]]:
+        """Return the leases that stand, by resource."""
+        return self.lease_shelf.standing
+
+    @property
+    def waiting(self) -> dict[ResourceKey, dict[str, None]]:
+        """Return the leases that wait, by resource."""
+        return self.lease_shelf.waiting
+
     def copy(self) -> "MemoryTables":
         """Return tables with the same content, to be changed instead of these."""
-        twin = MemoryTables()
+        twin = MemoryTables(self.families)
+        twin.ledger = self.ledger.copy()
+        twin.lease_shelf = self.lease_shelf.copy(twin.ledger)
+        twin.shelves = {
+            name: shelf.copy() if isinstance(shelf, DocumentShelf) else twin.lease_shelf
+            for name, shelf in self.shelves.items()
+        }
         twin.authority = self.authority
         twin.eras = dict(self.eras)
-        twin.entries = list(self.entries)
-        twin.leases = dict(self.leases)
-        twin.standing = {key: dict(here) for key, here in self.standing.items()}
-        twin.waiting = {key: dict(here) for key, here in self.waiting.items()}
-        twin.requests = dict(self.requests)
         twin.keys = dict(self.keys)
-        twin.checkpoint = self.checkpoint
         return twin
+
+    def due(self, now: Tick, limit: int) -> list[tuple[str, str]]:
+        """Return records, by family and key, that time has something to do with, in order."""
+        found = [
+            (era, value, name, key)
+            for name, shelf in self.shelves.items()
+            for era, value, key in shelf.due(now)
+        ]
+        found.sort(key=lambda one: one[:2])  # Among equals, the order of the families, and their own.
+        return [(name, key) for _, _, name, key in found[:limit]]
 
     def take_in(self, batch: Batch) -> None:
         """Take a whole batch in; raise StoreRejected, and change nothing, if it cannot be."""
@@ -47,64 +101,40 @@ class MemoryTables(Ledgered):
 
     def _take_in(self, batch: Batch) -> None:
         """Take a batch in that is possible; doing so twice gives the same."""
-        self.entries[self.behind(batch.entries[0].position - 1) :] = batch.entries
-        for lease in (*batch.changed, *batch.created):
-            self._put(lease)
+        self.ledger.append(batch.entries)
+        for name, changes in _by_family(batch).items():
+            self.shelves[name].write(changes)
         for era in batch.ended_eras:
             self.eras[era.number] = era
         for key in batch.keys:
             self.keys[key.public_key] = key
-        self.remember(batch.entries)
         if batch.pruned is not None:
-            for lease_id in batch.pruned.forgotten:
-                self.leases.pop(lease_id, None)
-            self.take_away(batch.pruned.through, batch.pruned.checkpoint)
+            for name, keys in batch.pruned.forgotten.items():
+                self.shelves[name].forget(keys)
+            self.ledger.take_away(batch.pruned.through, batch.pruned.checkpoint)
         self.authority = batch.authority
         self.revision = object()
 
     def rebuild(self, state: State) -> None:
         """Take the records from a state, and the rest of the tables from the records and the ledger."""
         assert state.authority is not None, "a ledger that begins has a registrar"
-        made = MemoryTables()
-        for lease in state.leases.values():
-            made._put(lease)
-        made.remember(self.entries)
-        self.leases, self.standing, self.waiting = made.leases, made.standing, made.waiting
-        self.requests = made.requests
+        made = MemoryTables(self.families)
+        made.ledger.entries, made.ledger.checkpoint = self.ledger.entries, self.ledger.checkpoint
+        made.ledger.remember_anew()
+        for name, shelf in made.shelves.items():
+            shelf.fill(state.of(name))
+        self.ledger, self.lease_shelf, self.shelves = made.ledger, made.lease_shelf, made.shelves
         self.authority, self.eras, self.keys = state.authority, dict(state.eras), dict(state.keys)
         self.revision = object()
 
     def refuse_impossible(self, batch: Batch) -> None:
-        """Keep unique what must be, whatever the law has let through: lease ids, and exclusive leases."""
-        changed = {lease.lease_id: lease for lease in batch.changed}
-        taken: set[tuple[str, str]] = set()
-        names: set[str] = set()
-        for lease in batch.created:
-            if lease.lease_id in self.leases or lease.lease_id in names:
-                raise StoreRejected("a lease with this id exists already; propose another")
-            names.add(lease.lease_id)
-        for lease in (*batch.changed, *batch.created):
-            if not _is_alone(lease):
-                continue
-            key = (lease.tenant, lease.resource)
-            others = (one for one in self.standing.get(key, {}) if one != lease.lease_id)
-            if key in taken or any(_is_alone(changed.get(one, self.leases[one])) for one in others):
-                raise StoreRejected("another exclusive lease stands on this resource")
-            taken.add(key)
-
-    def _put(self, lease: Lease) -> None:
-        """Keep a lease, and the indexes of those that stand, and those that wait, in step."""
-        self.leases[lease.lease_id] = lease
-        key = (lease.tenant, lease.resource)
-        for state, index in ((LeaseState.ACTIVE, self.standing), (LeaseState.PENDING, self.waiting)):
-            here = index.setdefault(key, {})
-            if lease.state is state:
-                here[lease.lease_id] = None
-            else:
-                here.pop(lease.lease_id, None)
-            if not here:
-                del index[key]
+        """Keep unique what must be, whatever the law has let through: keys, and exclusive leases."""
+        for name, changes in _by_family(batch).items():
+            self.shelves[name].refuse_impossible(changes)
 
 
-def _is_alone(lease: Lease) -> bool:
-    return lease.mode is Mode.EXCLUSIVE and lease.state is LeaseState.ACTIVE
+def _by_family(batch: Batch) -> dict[str, list[Change]]:
+    found: dict[str, list[Change]] = {}
+    for change in batch.changes:
+        found.setdefault(change.family, []).append(change)
+    return found

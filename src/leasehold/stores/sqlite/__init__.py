@@ -2,10 +2,12 @@
 
 - ``store``        transactions, snapshots, waiting, fork safety
 - ``reading``      the questions a snapshot can be asked
-- ``queues``       the questions about those who wait
+- ``listing``      the statements that list leases and entries
 - ``writing``      how a batch becomes rows
+- ``shelves``      how the records of each family are kept and found
+- ``rows``         how entries, and the registrar's own records, are spelled as rows
+- ``soft``         what is kept beside the ledger
 - ``bells``        waking waiters in other processes
-- ``rows``         how records are spelled as rows
 - ``write_queue``  who writes next
 - ``connection``   opening the file; which SQLite is good enough
 - ``files``        modes, network file systems
@@ -13,6 +15,7 @@
 - ``identity``     which file this is, however it is called
 - ``failures``     what SQLite's errors mean to us
 - ``opened``       one process's hold on the file; why it is given up in a fork
+- ``forks``        telling all stores of a process of a fork
 - ``backup``       copies that can be restored without repeating a token
 - ``inspecting``   looking into a backup, without changing it
 - ``shrinking``    giving room back that nothing needs any more

@@ -27,6 +27,7 @@ from leasehold.engine.port import Head
 from leasehold.engine.recording import record
 from leasehold.engine.sealing import Sealer
 from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.authority import (
     EPOCH_LEAP,
     EPOCH_LIMIT,
@@ -35,6 +36,7 @@ from leasehold.kernel.ledger.authority import (
     observe,
     raise_epoch,
 )
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.connection import (
     APPLICATION_ID,
@@ -57,6 +59,7 @@ from leasehold.stores.sqlite.identity import identity_of
 from leasehold.stores.sqlite.key_files import KeyFolder
 from leasehold.stores.sqlite.migrations import migrate, refuse_newer, start_log
 from leasehold.stores.sqlite.opened import OpenFile
+from leasehold.stores.sqlite.shelves import Shelves
 from leasehold.stores.sqlite.write_queue import PATIENCE_SECONDS, turn
 from leasehold.stores.sqlite.writing import SqliteTransaction
 
@@ -108,6 +111,7 @@ def restore(
     patience_seconds: float = PATIENCE_SECONDS,
     clock: Clock | None = None,
     vfs: str | None = None,
+    families: Families = LEASES,
 ) -> Copied:
     """Put a backup, or a copy of a store's file, in the place of a store; or where there is none yet.
 
@@ -129,7 +133,10 @@ def restore(
         ):
             refuse_newer(connection, target)
             start_log(connection)
-            _begin_epoch(copy, _reading(clock or SystemClock(), target), _epoch_of(connection), target)
+            reading = _reading(clock or SystemClock(), target)
+            copy.execute("BEGIN IMMEDIATE")
+            transaction = SqliteTransaction(copy, lambda: reading, shelves=Shelves(families))
+            _begin_epoch(transaction, _epoch_of(connection), target)
             with _fitted(copy, connection, target) as fitted:
                 copy_pages(fitted, connection, reporter)
             # It is restored. That its log is still long is no reason to say otherwise.
@@ -148,9 +155,8 @@ def _refuse_target(source: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def _exists_already(target: Path) -> InvalidInput:
-    return InvalidInput(
-        f"{target} exists already; name another file, or replace it with --overwrite", field="target"
-    )
+    problem = f"{target} exists already; name another file, or replace it with --overwrite"
+    return InvalidInput(problem, field="target")
 
 
 @contextmanager
@@ -244,10 +250,8 @@ def staged(source: Path, reporter: Reporter) -> Iterator[apsw.Connection]:
         yield copy
 
 
-def _begin_epoch(staged: apsw.Connection, reading: ClockReading, present_epoch: int, target: Path) -> None:
+def _begin_epoch(transaction: SqliteTransaction, present_epoch: int, target: Path) -> None:
     """Raise the epoch of what is about to be restored above all that the store ever had."""
-    staged.execute("BEGIN IMMEDIATE")
-    transaction = SqliteTransaction(staged, lambda: reading)
     authority, _ = known(transaction, target)
     epoch = max(authority.epoch, present_epoch) + EPOCH_LEAP
     if epoch >= EPOCH_LIMIT:
@@ -255,9 +259,9 @@ def _begin_epoch(staged: apsw.Connection, reading: ClockReading, present_epoch: 
             f"{target} has used up its epochs: restored or copied too often; begin a new store",
             path=str(target),
         )
+    reading, by = transaction.reading(), epoch - authority.epoch
     observed = observe(authority, reading)
     new_era = observed is not None and observed.tick.era != authority.era
-    by = epoch - authority.epoch
     restored = raise_epoch(authority, reading, by=by, reason=RESTORED, new_era=new_era)
     record(transaction, [restored], Sealer(KeyFolder(target)))
 

@@ -11,6 +11,7 @@ from leasehold.kernel.ledger.authority import Authority, ClockReading
 from leasehold.stores.sqlite.connection import APPLICATION_ID, BACKUP_APPLICATION_ID
 from leasehold.stores.sqlite.migrations import refuse_newer
 from leasehold.stores.sqlite.reading import SqliteSnapshot
+from leasehold.stores.sqlite.shelves import LEASE_SHELVES, Shelves
 
 Progress = Callable[[int, int], None]
 """Is told how many pages of how many are done. What it raises before all are done ends the work, and nothing
@@ -66,9 +67,9 @@ def _no_clock() -> ClockReading:
     raise AssertionError("a copy tells no time")
 
 
-def look_into(connection: apsw.Connection) -> SqliteSnapshot:
+def look_into(connection: apsw.Connection, shelves: Shelves = LEASE_SHELVES) -> SqliteSnapshot:
     """Return what a file says of itself; the moment at which it is read does not matter."""
-    return SqliteSnapshot(connection, _no_clock)
+    return SqliteSnapshot(connection, _no_clock, shelves=shelves)
 
 
 def known(snapshot: SqliteSnapshot, path: Path) -> tuple[Authority, Head]:

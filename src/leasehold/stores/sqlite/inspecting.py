@@ -11,29 +11,36 @@ from pathlib import Path
 import apsw
 
 from leasehold.errors import StoreUnusable
+from leasehold.kernel.lease.family import LEASES
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.sqlite.backup import staged
 from leasehold.stores.sqlite.copying import Reporter, look_into
 from leasehold.stores.sqlite.files import resolved
 from leasehold.stores.sqlite.reading import SqliteSnapshot
+from leasehold.stores.sqlite.shelves import Shelves
 
 
 class Inspected:
     """A backup that can be read."""
 
-    def __init__(self, copy: apsw.Connection) -> None:
+    def __init__(self, copy: apsw.Connection, families: Families = LEASES) -> None:
         self._copy = copy
+        self._shelves = Shelves(families)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
         """Look at the backup. Nobody else can change what is seen."""
-        yield look_into(self._copy)
+        yield look_into(self._copy, self._shelves)
 
 
 @contextmanager
-def inspected(backup_file: Path | str) -> Iterator[Inspected]:
-    """Open a backup, or a copy of a store's file; raise StoreUnusable for anything else."""
+def inspected(backup_file: Path | str, *, families: Families = LEASES) -> Iterator[Inspected]:
+    """Open a backup, or a copy of a store's file, with the families that it is to be read with.
+
+    Raises StoreUnusable for anything else.
+    """
     source = resolved(backup_file)
     if not source.is_file():
         raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
     with staged(source, Reporter(None, rounds=1)) as copy:
-        yield Inspected(copy)
+        yield Inspected(copy, families)

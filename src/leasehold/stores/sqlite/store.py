@@ -5,14 +5,11 @@ before this process forks, and opened again where they are needed; a fork waits 
 threads to end. A child that was forked without that, because they did not end in time, is refused the store.
 """
 
-import os
 import threading
 import time
-import weakref
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import apsw
 
@@ -21,44 +18,26 @@ from leasehold.engine.port import WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.turn import Turn
 from leasehold.errors import ClientClosed, InvalidInput
+from leasehold.kernel.lease.family import LEASES
+from leasehold.kernel.ledger.family import Families
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.bells import SocketBells
 from leasehold.stores.sqlite.connection import DURABILITIES
 from leasehold.stores.sqlite.failures import store_error
+from leasehold.stores.sqlite.forks import register
 from leasehold.stores.sqlite.key_files import KeyFolder
 from leasehold.stores.sqlite.opened import OpenFile, abandon
 from leasehold.stores.sqlite.reading import SqliteSnapshot
+from leasehold.stores.sqlite.shelves import Shelves
+from leasehold.stores.sqlite.soft import SqliteSoftState
 from leasehold.stores.sqlite.write_queue import WriteQueue, writer_of
-from leasehold.stores.sqlite.writing import SqliteTransaction
+from leasehold.stores.sqlite.writing import SqliteTransaction, Writing
 
 _POLL_SECONDS = 0.025
 """How late a watcher may notice a commit of another process."""
 
 _FORK_PATIENCE_SECONDS = 5.0
 """How long a fork waits for the transactions of other threads to end."""
-
-
-class _Writing:
-    """A generator that yields a transaction, for `with`.
-
-    What `contextlib.contextmanager` makes of one does the same, and costs as much as a small statement.
-    """
-
-    __slots__ = ("_steps",)
-
-    def __init__(self, steps: Generator[SqliteTransaction, None, None]) -> None:
-        self._steps = steps
-
-    def __enter__(self) -> SqliteTransaction:
-        return next(self._steps)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            next(self._steps, None)
-        else:
-            self._steps.throw(error)
 
 
 class SqliteStore:
@@ -73,6 +52,7 @@ class SqliteStore:
         create: bool = True,
         clock: Clock | None = None,
         vfs: str | None = None,
+        families: Families = LEASES,
     ) -> None:
         if durability not in DURABILITIES:
             raise InvalidInput(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
@@ -81,19 +61,26 @@ class SqliteStore:
         self.clock = clock or SystemClock()
         self.sealer = Sealer(KeyFolder(self.path))
         self.bells = SocketBells(self.path)
+        self.families = families
+        self._shelves = Shelves(families)
         self._vfs = vfs
         self._closed = False
         self._file: OpenFile | None = None
         self._queue: WriteQueue | None = None
         files.prepare(self.path, group=group, create=create)
         self._renew_locks()
-        _register(self)
+        register(self)
         self._open_file()
 
     @property
     def url(self) -> str:
         """Return the address under which this store can be opened again."""
         return f"sqlite:///{self.path}"
+
+    @property
+    def soft(self) -> SqliteSoftState:
+        """Return what is kept beside the ledger."""
+        return SqliteSoftState(self.snapshot, self._write_softly)
 
     def _renew_locks(self) -> None:
         self._turn = Turn()
@@ -123,11 +110,15 @@ class SqliteStore:
                 self._file = None
         opened.retire()
 
-    def write(self, *, blocking: bool = True, durable: bool = False) -> _Writing:
+    def write(self, *, blocking: bool = True, durable: bool = False) -> Writing:
         """Open a transaction; leaving the block without a commit changes nothing."""
-        return _Writing(self._write(blocking, durable))
+        return Writing(self._write(blocking, "full" if durable else self.durability))
 
-    def _write(self, blocking: bool, durable: bool) -> Generator[SqliteTransaction, None, None]:
+    def _write_softly(self) -> Writing:
+        """Open a transaction that a power cut may take back, and nobody need wait for the disk for."""
+        return Writing(self._write(True, "fast"))
+
+    def _write(self, blocking: bool, durability: str) -> Generator[SqliteTransaction, None, None]:
         self._turn.begin(blocking=blocking)
         try:
             current = False
@@ -139,7 +130,7 @@ class SqliteStore:
                     with opened.writing:
                         current = opened.is_current()
                         if current:
-                            yield from self._transaction(opened, durable=durable)
+                            yield from self._transaction(opened, durability)
                 finally:
                     queue.leave()
                 if not current:
@@ -153,20 +144,20 @@ class SqliteStore:
             with self._moment:
                 self._grown.notify_all()
 
-    def _transaction(self, opened: OpenFile, *, durable: bool) -> Generator[SqliteTransaction, None, None]:
+    def _transaction(self, opened: OpenFile, durability: str) -> Generator[SqliteTransaction, None, None]:
         connection = opened.writer
         cursor = connection.cursor()
-        strengthen = durable and self.durability != "full"
+        is_unusual = durability != self.durability
         try:
-            if strengthen:
-                connection.pragma("synchronous", DURABILITIES["full"])
+            if is_unusual:
+                connection.pragma("synchronous", DURABILITIES[durability])
             try:
                 cursor.execute("BEGIN IMMEDIATE")
-                yield SqliteTransaction(connection, opened.read_clock, cursor)
+                yield SqliteTransaction(connection, opened.read_clock, cursor, self._shelves)
             finally:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
-                if strengthen:
+                if is_unusual:
                     connection.pragma("synchronous", DURABILITIES[self.durability])
         except apsw.Error as error:
             raise store_error(error, str(self.path), connection.system_errno, committing=True) from error
@@ -198,7 +189,7 @@ class SqliteStore:
         try:
             cursor.execute("BEGIN")
             try:
-                snapshot = SqliteSnapshot(connection, opened.read_clock, cursor)
+                snapshot = SqliteSnapshot(connection, opened.read_clock, cursor, self._shelves)
                 _ = snapshot.head  # Not before something is read does SQLite fix what this will see.
                 yield snapshot
             finally:
@@ -273,36 +264,3 @@ class SqliteStore:
         if not self._nothing_open:
             abandon(self.path, self._file)
             self._file = None
-
-
-_stores: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_registering = threading.Lock()
-"""Held to add to the stores, and during a fork."""
-
-
-def _register(store: SqliteStore) -> None:
-    with _registering:
-        _stores.add(store)
-
-
-def _before_fork() -> None:
-    _registering.acquire()
-    for store in _stores:
-        store.before_fork()
-
-
-def _after_fork_in_parent() -> None:
-    for store in _stores:
-        store.after_fork_in_parent()
-    _registering.release()
-
-
-def _after_fork_in_child() -> None:
-    for store in _stores:
-        store.after_fork_in_child()
-    _registering.release()
-
-
-os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-)

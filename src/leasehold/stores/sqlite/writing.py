@@ -1,38 +1,34 @@
 """How a batch becomes rows: all of them, or none."""
 
-import msgspec
+from collections.abc import Generator, Mapping
+from types import TracebackType
 
 from leasehold.engine.port import Batch, Pruned
-from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.ledger.state import State
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
-    END_LEASE,
     EVENT_COLUMNS,
-    EXTEND_LEASE,
-    INSERT_LEASE,
     KEY_COLUMNS,
-    RESHAPE_LEASE,
-    SET_DELEGATION,
-    Row,
     authority_columns,
-    delegation_of,
-    ending_of,
     era_columns,
     event_columns,
-    extension_of,
     key_columns,
-    reshape_of,
-    row_of,
 )
+from leasehold.stores.sqlite.shelves.shelf import as_json, write_rows
 
-_APPEND_EVENT = f"INSERT INTO events ({EVENT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_SET_AUTHORITY = (
-    f"INSERT OR REPLACE INTO authority (only_row, {AUTHORITY_COLUMNS}) VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
-)
-_END_ERA = "INSERT INTO eras (number, boot_id, first_tick, last_tick, rate) VALUES (?, ?, ?, ?, ?)"
-_SET_KEY = f"INSERT OR REPLACE INTO keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+def _inserting(table: str, columns: str, *, replacing: bool = False) -> str:
+    marks = ", ".join("?" * (columns.count(",") + 1))
+    return f"INSERT {'OR REPLACE ' if replacing else ''}INTO {table} ({columns}) VALUES ({marks})"
+
+
+_APPEND_EVENT = _inserting("events", EVENT_COLUMNS)
+_SET_AUTHORITY = _inserting("authority", f"only_row, {AUTHORITY_COLUMNS}", replacing=True)
+_END_ERA = _inserting("eras", "number, boot_id, first_tick, last_tick, rate")
+_SET_KEY = _inserting("keys", KEY_COLUMNS, replacing=True)
+_SET_SOFT = _inserting("soft_state", "family, key, value, at_ns", replacing=True)
+_DROP_SOFT = "DELETE FROM soft_state WHERE family = ?1 AND key IN (SELECT value FROM json_each(?2))"
 
 
 class SqliteTransaction(SqliteSnapshot):
@@ -45,23 +41,26 @@ class SqliteTransaction(SqliteSnapshot):
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
-        self._write_leases(batch)
+        cursor = self._cursor
+        if batch.changes:
+            self._shelves.write(cursor, batch.changes)
         counter = batch.authority.counter
-        self._write(_APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
+        write_rows(cursor, _APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
         if batch.ended_eras:
-            self._write(_END_ERA, [era_columns(era) for era in batch.ended_eras])
+            write_rows(cursor, _END_ERA, [era_columns(era) for era in batch.ended_eras])
         if batch.keys:
-            self._write(_SET_KEY, [key_columns(key) for key in batch.keys])
+            write_rows(cursor, _SET_KEY, [key_columns(key) for key in batch.keys])
         if batch.opens_epoch:
-            self._execute(_SET_AUTHORITY, authority_columns(batch.authority))
+            self._execute(_SET_AUTHORITY, (1, *authority_columns(batch.authority)))
         if batch.pruned is not None:
             self._prune(batch.pruned)
         self._execute("COMMIT")
 
     def _prune(self, pruned: Pruned) -> None:
-        names = msgspec.json.encode(pruned.forgotten).decode()
-        for table in ("leases", "heartbeats"):
-            self._execute(f"DELETE FROM {table} WHERE lease_id IN (SELECT value FROM json_each(?))", (names,))
+        self._shelves.forget(self._cursor, pruned.forgotten)
+        for family, keys in pruned.forgotten.items():
+            # What was kept beside a record goes with it.
+            self._execute(_DROP_SOFT, (family, as_json(keys)))
         self._execute("DELETE FROM events WHERE position <= ?", (pruned.through,))
         self._execute("DELETE FROM checkpoints")
         self._execute(
@@ -69,48 +68,48 @@ class SqliteTransaction(SqliteSnapshot):
             (pruned.checkpoint.position, pruned.checkpoint.state),
         )
 
-    def _write_leases(self, batch: Batch) -> None:
-        ends: list[Row] = []
-        extensions: list[Row] = []
-        for lease in batch.changed:
-            if lease.lease_id in batch.reshaped:
-                continue
-            if lease.is_terminal:
-                ends.append(ending_of(lease))
-            else:
-                extensions.append(extension_of(lease))
-        # Ends come before grants: a resource must be free before the unique index lets it be taken again.
-        if ends:
-            self._write(END_LEASE, ends)
-        if extensions:
-            self._write(EXTEND_LEASE, extensions)
-        if batch.reshaped:
-            # In this order for the same reason: who shares, or has ended, makes room for who is alone.
-            shapes = sorted((one for one in batch.changed if one.lease_id in batch.reshaped), key=_is_alone)
-            self._write(RESHAPE_LEASE, [reshape_of(lease) for lease in shapes])
-        if batch.created:
-            self._write(INSERT_LEASE, [row_of(lease) for lease in batch.created])
-        delegating = [lease for lease in batch.changed if lease.delegation is not None]
-        if delegating:
-            self._write(SET_DELEGATION, [delegation_of(lease) for lease in delegating])
-
     def rebuild(self, state: State) -> None:
-        """Make the tables anew, in one transaction. What holders report about their work is left alone."""
+        """Make the tables anew, in one transaction. Soft state is left alone, and families unknown here."""
         assert state.authority is not None, "a ledger that begins has a registrar"
-        for table in ("leases", "eras", "keys"):
-            self._connection.execute(f"DELETE FROM {table}")
-        self._connection.executemany(INSERT_LEASE, (row_of(lease) for lease in state.leases.values()))
-        self._connection.executemany(_END_ERA, (era_columns(era) for era in state.eras.values()))
-        self._connection.executemany(_SET_KEY, (key_columns(key) for key in state.keys.values()))
-        self._connection.execute(_SET_AUTHORITY, authority_columns(state.authority))
-        self._connection.execute("COMMIT")
+        cursor = self._cursor
+        self._shelves.replace(cursor, state)
+        for table in ("eras", "keys"):
+            cursor.execute(f"DELETE FROM {table}")
+        cursor.executemany(_END_ERA, (era_columns(era) for era in state.eras.values()))
+        cursor.executemany(_SET_KEY, (key_columns(key) for key in state.keys.values()))
+        cursor.execute(_SET_AUTHORITY, (1, *authority_columns(state.authority)))
+        cursor.execute("COMMIT")
 
-    def _write(self, sql: str, rows: list[Row]) -> None:
-        if len(rows) == 1:
-            self._execute(sql, rows[0])
+    def put_soft(self, family: str, values: Mapping[str, bytes]) -> None:
+        """Write soft state and commit it: nothing else happens in this transaction."""
+        at_ns = self.reading().wall_ns
+        kept = [(family, key, value, at_ns) for key, value in values.items() if value]
+        gone = [key for key, value in values.items() if not value]
+        if kept:
+            write_rows(self._cursor, _SET_SOFT, kept)
+        if gone:
+            self._execute(_DROP_SOFT, (family, as_json(gone)))
+        self._execute("COMMIT")
+
+
+class Writing:
+    """A generator that yields a transaction, for `with`.
+
+    What `contextlib.contextmanager` makes of one does the same, and costs as much as a small statement.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Generator[SqliteTransaction, None, None]) -> None:
+        self._steps = steps
+
+    def __enter__(self) -> SqliteTransaction:
+        return next(self._steps)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            next(self._steps, None)
         else:
-            self._connection.executemany(sql, rows)
-
-
-def _is_alone(lease: Lease) -> bool:
-    return lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE
+            self._steps.throw(error)

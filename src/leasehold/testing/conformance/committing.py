@@ -6,7 +6,8 @@ from typing import Any
 from leasehold.engine.port import Batch, Head, LeaseQuery, Store
 from leasehold.errors import StoreRejected
 from leasehold.kernel.lease.model import LeaseState, ReleaseReason
-from leasehold.testing.conformance.opening import Opening, commit, read
+from leasehold.kernel.lease.records import LEASE
+from leasehold.testing.conformance.opening import Opening, commit, find_leases, read
 from leasehold.testing.conformance.records import EMPTY, authority, batch, era, head_of, issued, lease
 
 
@@ -28,8 +29,8 @@ class Committing(Opening):
         )
         with self.opened(tmp_path) as store:
             commit(store, made)
-            found = read(store, leases={"lease-1"}, requests={"r-1"}, eras={1})
-            assert found.leases == [lease()]
+            found = read(store, keys={"lease-1"}, requests={"r-1"}, eras={1})
+            assert found.families[LEASE].records == {"lease-1": lease()}
             assert found.requests == {"r-1": made.entries[0].event}
             assert found.eras == {1: era(1)}
             with store.snapshot() as snapshot:
@@ -70,7 +71,7 @@ class Committing(Opening):
                     raise LookupError("the caller's own")
             except LookupError:
                 pass
-            assert read(store, leases={"lease-1"}).leases == [lease()]
+            assert find_leases(store, keys={"lease-1"}) == [lease()]
 
     def test_a_lease_id_cannot_be_created_twice(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(lease(state=LeaseState.REVOKED, **_ENDED),))
@@ -78,7 +79,9 @@ class Committing(Opening):
         with self.opened(tmp_path) as store:
             commit(store, first)
             _assert_rejected(store, first.entries[-1].position, second)
-            assert read(store, leases={"lease-0", "lease-1"}).leases == first.created
+            assert find_leases(store, keys={"lease-0", "lease-1"}) == [
+                lease(state=LeaseState.REVOKED, **_ENDED)
+            ]
 
     def test_one_batch_cannot_create_a_lease_id_twice(self, tmp_path: Path) -> None:
         made = batch(EMPTY, created=(lease(), lease(resource="gate")))
@@ -104,16 +107,16 @@ class Committing(Opening):
     def test_exclusive_leases_of_two_tenants_do_not_meet(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=(lease(), lease("lease-2", tenant="other"))))
-            assert len(read(store, leases={"lease-1", "lease-2"}).leases) == 2
+            assert len(find_leases(store, keys={"lease-1", "lease-2"})) == 2
 
     def test_a_resource_can_change_hands_in_one_batch(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(lease(),))
         ended = lease(state=LeaseState.EXPIRED, version=2, **_ENDED)
-        second = batch(head_of(first), created=(lease("lease-2", holder="bob"),), changed=(ended,))
+        second = batch(head_of(first), created=(lease("lease-2", holder="bob"),), changed=((lease(), ended),))
         with self.opened(tmp_path) as store:
             commit(store, first)
             commit(store, second)
-            standing = read(store, resources={("default", "door")}).leases
+            standing = find_leases(store, resources={("default", "door")})
             assert [one.lease_id for one in standing] == ["lease-2"]
 
     def test_a_lease_can_come_and_go_in_one_batch(self, tmp_path: Path) -> None:
@@ -121,8 +124,8 @@ class Committing(Opening):
         made = batch(EMPTY, created=(gone, lease("lease-2", holder="bob")))
         with self.opened(tmp_path) as store:
             commit(store, made)
-            assert read(store, leases={"lease-1"}).leases == [gone]
-            assert [one.lease_id for one in read(store, resources={("default", "door")}).leases] == [
+            assert find_leases(store, keys={"lease-1"}) == [gone]
+            assert [one.lease_id for one in find_leases(store, resources={("default", "door")})] == [
                 "lease-2"
             ]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from leasehold.engine.port import Batch, EntryQuery, Store
-from leasehold.kernel.lease.events import Event
 from leasehold.kernel.ledger.chain import Entry, check_entry
+from leasehold.kernel.ledger.events import Event
 from leasehold.testing.conformance.opening import Opening, commit
 from leasehold.testing.conformance.records import (
     EMPTY,

@@ -4,9 +4,10 @@ from pathlib import Path
 
 from leasehold.engine.port import Store
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.records import LEASE, count_of_holder, count_of_tenant, held_by
 from leasehold.kernel.ledger.tick import Tick
-from leasehold.testing.conformance.opening import Opening, commit, read
-from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, released
+from leasehold.testing.conformance.opening import Opening, commit, find, find_leases
+from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, released, waiter
 
 
 class Indexes(Opening):
@@ -33,7 +34,7 @@ class Indexes(Opening):
         first = batch(EMPTY, created=(lease("a"), _ended("b"), lease("c", holder="c", mode=Mode.SHARED)))
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), released(lease("a")), changed=(_ended("a"),)))
+            commit(store, batch(head_of(first), released(lease("a")), changed=((lease("a"), _ended("a")),)))
             assert _standing_on(store, "default", "door") == ["c"]
 
     def test_a_resource_is_another_one_for_another_tenant(self, tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ class Indexes(Opening):
         leases = tuple(lease(name, resource=f"r-{name}") for name in "abcd")
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=leases))
-            found = read(store, resources={("default", "r-a"), ("default", "r-b")}, leases={"d"}).leases
+            found = find_leases(store, resources={("default", "r-a"), ("default", "r-b")}, keys={"d"})
             assert {one.lease_id for one in found} == {"a", "b", "d"}
 
     def test_unended_leases_are_counted_by_holder_and_by_tenant(self, tmp_path: Path) -> None:
@@ -58,17 +59,51 @@ class Indexes(Opening):
             lease("d", resource="4", holder="bob"),
             lease("e", resource="5", tenant="other"),
         )
-        holders = {("default", "ann"), ("default", "bob"), ("other", "ann"), ("other", "bob")}
+        holders = {
+            ("default", "ann"): 2,
+            ("default", "bob"): 1,
+            ("other", "ann"): 1,
+            ("other", "bob"): 0,
+            ("third", "ann"): 0,
+        }
+        tenants = {"default": 3, "other": 1, "third": 0}
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=leases))
-            counts = read(store, holders=holders, tenants={"default", "other", "third"})
-            assert {key: counts.holders.get(key, 0) for key in holders} == {
-                ("default", "ann"): 2,
-                ("default", "bob"): 1,
-                ("other", "ann"): 1,
-                ("other", "bob"): 0,
+            counts = find(
+                store, counts={*map(count_of_holder, holders), *map(count_of_tenant, tenants)}
+            ).counts
+            assert {holder: counts[count_of_holder(holder)] for holder in holders} == holders
+            assert {tenant: counts[count_of_tenant(tenant)] for tenant in tenants} == tenants
+
+    def test_many_resources_and_holders_are_asked_for_at_once(self, tmp_path: Path) -> None:
+        names = [f"n{number}" for number in range(20)]
+        leases = [lease(name, resource=f"r-{name}", holder=f"h-{name}") for name in names]
+        leases += [lease(f"{name}s", resource=f"s-{name}", mode=Mode.SHARED) for name in names]
+        leases.append(waiter("waits", 7, resource="r-n3"))
+        resources = {("default", f"{kind}-{name}") for kind in "rst" for name in names}
+        scans = {held_by(("default", f"h-{name}")) for name in [*names, "nobody"]}
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(leases)))
+            standing = find(store, resources=resources)
+            assert {*standing.records} - {"waits"} == {one.lease_id for one in leases[:-1]}
+            assert standing.awaited == {("default", "r-n3")}
+            held = find(store, scans=scans)
+            assert held.scans == {
+                held_by(("default", f"h-{name}")): [name] if name in names else []
+                for name in [*names, "nobody"]
             }
-            assert [counts.tenants.get(name, 0) for name in ("default", "other", "third")] == [3, 1, 0]
+            assert held.records == {one.lease_id: one for one in leases[:20]}
+            assert held.awaited == {("default", "r-n3")}
+
+    def test_a_scan_by_holder_finds_that_holder_only(self, tmp_path: Path) -> None:
+        names = ["ann", "an", "anna", "ann ", "Ann", "änn"]
+        leases = tuple(lease(f"of {name}", resource=name, holder=name) for name in names)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=leases))
+            for name in names:
+                scan = held_by(("default", name))
+                assert find(store, scans={scan}).scans == {scan: [f"of {name}"]}
+            assert find(store, scans={held_by(("other", "ann"))}).records == {}
 
     def test_a_lease_has_lapsed_at_its_expiry_and_not_before(self, tmp_path: Path) -> None:
         with self.opened(tmp_path) as store:
@@ -106,7 +141,7 @@ class Indexes(Opening):
         longer = _expiring("a", 300)
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), changed=(longer,)))
+            commit(store, batch(head_of(first), changed=((_expiring("a", 100), longer),)))
             assert _lapsed(store, Tick(value=299)) == []
             assert _lapsed(store, Tick(value=300)) == ["a"]
 
@@ -121,9 +156,9 @@ def _expiring(lease_id: str, value: int, era: int = 1) -> Lease:
 
 
 def _standing_on(store: Store, tenant: str, resource: str) -> list[str]:
-    return sorted(one.lease_id for one in read(store, resources={(tenant, resource)}).leases)
+    return sorted(one.lease_id for one in find_leases(store, resources={(tenant, resource)}))
 
 
 def _lapsed(store: Store, now: Tick, limit: int = 100) -> list[str]:
     with store.write() as transaction:
-        return transaction.lapsed(now, limit)
+        return [key for family, key in transaction.due(now, limit) if family == LEASE]

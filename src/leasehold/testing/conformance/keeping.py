@@ -7,10 +7,12 @@ from msgspec.structs import asdict, replace
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease.records import LEASE, LeaseFound
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import Ticket
+from leasehold.kernel.ledger.authority import Outage
 from leasehold.kernel.ledger.tick import Tick
-from leasehold.testing.conformance.opening import Opening, commit, read
+from leasehold.testing.conformance.opening import Opening, commit, find, find_leases, read
 from leasehold.testing.conformance.records import (
     EMPTY,
     authority,
@@ -51,6 +53,7 @@ FULL = lease(
         delegated=Amounts(tokens=2),
     ),
     lock_delay_ns=2**40,
+    delayed_for="bob ☕",
     ticket=Ticket(
         number=(1 << 53) - 2,
         since=Tick(value=-7, era=3),
@@ -136,8 +139,10 @@ class Keeping(Opening):
         first = batch(EMPTY, created=tuple(before))
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), released(FULL), changed=tuple(after)))
-            found = read(store, leases=set(ends)).leases
+            commit(
+                store, batch(head_of(first), released(FULL), changed=tuple(zip(before, after, strict=True)))
+            )
+            found = find_leases(store, keys=set(ends))
             assert _by_id(found) == _by_id(after)
 
     def test_a_lease_that_was_renewed_and_ended_in_one_batch_reads_back(self, tmp_path: Path) -> None:
@@ -163,15 +168,15 @@ class Keeping(Opening):
         longer = replace(lease(), expires_tick=Tick(value=200), renewal_count=1, version=2)
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), renewed(longer), changed=(longer,)))
-            assert read(store, leases={"lease-2"}).leases == [bystander]
+            commit(store, batch(head_of(first), renewed(longer), changed=((lease(), longer),)))
+            assert find_leases(store, keys={"lease-2"}) == [bystander]
 
     def test_many_leases_are_found_by_id_at_once(self, tmp_path: Path) -> None:
         leases = tuple(lease(f"lease-{number}", resource=f"r-{number}") for number in range(50))
         wanted = {one.lease_id for one in leases[::2]}
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=leases))
-            found = read(store, leases=wanted | {"nobody's"}).leases
+            found = find_leases(store, keys=wanted | {"nobody's"})
             assert _by_id(found) == _by_id(list(leases[::2]))
 
     def test_the_registrars_record_reads_back_and_is_replaced_by_the_next(self, tmp_path: Path) -> None:
@@ -185,6 +190,9 @@ class Keeping(Opening):
             tick=2**62,
             wall_ns=-1,
             rate=1_000,
+            key_changes=3,
+            families={"lease": 1, "note": 7},
+            outage=Outage(since=-4, until=2**61, settles_until=2**62),
         )
         first = batch(EMPTY)
         with self.opened(tmp_path) as store:
@@ -192,6 +200,7 @@ class Keeping(Opening):
             commit(store, batch(head_of(first), opened(tick=2**62, at_ns=-1), record=second))
             with store.snapshot() as snapshot:
                 assert snapshot.authority == second
+                assert snapshot.state().authority == second
 
     def test_ended_eras_read_back_and_unknown_ones_are_left_out(self, tmp_path: Path) -> None:
         first = batch(EMPTY, ended_eras=(era(1),))
@@ -208,6 +217,25 @@ class Keeping(Opening):
             commit(store, made)
             found = read(store, requests={"id:ключ", "id:"}).requests
             assert found == {"id:ключ": made.entries[0].event}
+
+    def test_many_requests_are_found_at_once_with_the_leases_they_concern(self, tmp_path: Path) -> None:
+        leases = [lease(f"lease-{number}", resource=f"r-{number}") for number in range(20)]
+        events = [issued(one, request=f"of {one.lease_id}") for one in leases]
+        wanted = [event.request or "" for event in events[::2]]
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, *events, created=tuple(leases)))
+            found = read(store, requests=[*wanted, "nobody's"])
+            assert found.requests == dict(zip(wanted, events[::2], strict=True))
+            assert found.families[LEASE].records == _by_id(leases[::2])
+
+    def test_a_request_adds_its_leases_to_those_that_are_asked_for(self, tmp_path: Path) -> None:
+        caused, asked = lease("a", resource="a"), lease("b", resource="b")
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, issued(caused, request="r"), issued(asked), created=(caused, asked)))
+            assert read(store, requests={"r"}, keys={"b"}).families[LEASE].records == _by_id([caused, asked])
+            assert read(store, requests={"s"}, keys={"b"}).families[LEASE].records == _by_id([asked])
+            assert read(store, requests={"s"}).families == {}
+            assert find(store, keys={"nobody's"}) == LeaseFound()
 
     def test_the_last_of_several_events_of_one_request_is_remembered(self, tmp_path: Path) -> None:
         events = [renewed(lease(name, resource=name), request="r") for name in ("a", "b")]
@@ -233,21 +261,21 @@ class Keeping(Opening):
         first = batch(EMPTY, issued(elsewhere), granted, opened(), created=(FULL, elsewhere, never))
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), renewed(FULL), released(FULL), changed=(FULL,)))
-            found = read(store, grants={FULL.lease_id, "lease-3", "lease-4"}).grants
+            commit(store, batch(head_of(first), renewed(FULL), released(FULL), changed=((FULL, FULL),)))
+            found = find(store, grants={FULL.lease_id, "lease-3", "lease-4"}).grants
             assert found == {FULL.lease_id: granted}
 
     def _assert_reads_back(self, folder: Path, one: Lease) -> None:
         with self.opened(folder) as store:
             commit(store, batch(EMPTY, created=(one,)))
-            assert read(store, leases={one.lease_id}).leases == [one]
+            assert find_leases(store, keys={one.lease_id}) == [one]
 
     def _assert_change_reads_back(self, folder: Path, after: Lease) -> None:
         first = batch(EMPTY, created=(FULL,))
         with self.opened(folder) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), renewed(after), changed=(after,)))
-            assert read(store, leases={FULL.lease_id}).leases == [after]
+            commit(store, batch(head_of(first), renewed(after), changed=((FULL, after),)))
+            assert find_leases(store, keys={FULL.lease_id}) == [after]
 
 
 def _by_id(leases: list[Lease]) -> dict[str, Lease]:

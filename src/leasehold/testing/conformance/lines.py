@@ -10,10 +10,10 @@ from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseSpent
 from leasehold.kernel.lease.model import Lease, LeaseState
-from leasehold.kernel.lease.records import CHILDREN_PAGE
+from leasehold.kernel.lease.records import CHILDREN_PAGE, LEASE, children_of
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.tick import Tick
-from leasehold.testing.conformance.opening import Opening, commit, read
+from leasehold.testing.conformance.opening import Opening, commit, find, find_leases, read
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, lease, released
 
 _ACCOUNT = Delegation(
@@ -32,7 +32,7 @@ class Lines(Opening):
         made = (lease(delegation=_ACCOUNT), _child("child", "lease-1"), lease("plain", resource="gate"))
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=made))
-            assert _by_id(read(store, leases={"lease-1", "child", "plain"}).leases) == _by_id(made)
+            assert _by_id(find_leases(store, keys={"lease-1", "child", "plain"})) == _by_id(made)
             with store.snapshot() as snapshot:
                 assert _by_id(snapshot.leases(LeaseQuery())) == _by_id(made)
 
@@ -41,17 +41,18 @@ class Lines(Opening):
         spent = lease(delegation=replace(_ACCOUNT, spent=Amounts(tokens=8)), version=2)
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), changed=(spent,)))
-            assert read(store, leases={"lease-1"}).leases == [spent]
-            assert read(store, leases={"plain"}).leases == [lease("plain", resource="gate")]
+            commit(store, batch(head_of(first), changed=((lease(delegation=_ACCOUNT), spent),)))
+            assert find_leases(store, keys={"lease-1"}) == [spent]
+            assert find_leases(store, keys={"plain"}) == [lease("plain", resource="gate")]
 
     def test_an_ended_lease_keeps_its_account(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(lease(delegation=_ACCOUNT),))
         ended = _ended(lease(delegation=replace(_ACCOUNT, orphaned=True)))
+        changed = ((lease(delegation=_ACCOUNT), ended),)
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), released(ended), changed=(ended,)))
-            assert read(store, leases={"lease-1"}).leases == [ended]
+            commit(store, batch(head_of(first), released(ended), changed=changed))
+            assert find_leases(store, keys={"lease-1"}) == [ended]
 
     def test_standing_children_are_found_by_their_parent(self, tmp_path: Path) -> None:
         made = (
@@ -72,7 +73,8 @@ class Lines(Opening):
         ended = _ended(_child("a", "lease-1"))
         with self.opened(tmp_path) as store:
             commit(store, first)
-            commit(store, batch(head_of(first), released(ended), changed=(ended,)))
+            changed = ((_child("a", "lease-1"), ended),)
+            commit(store, batch(head_of(first), released(ended), changed=changed))
             assert _children(store, "lease-1") == ["b"]
 
     def test_no_more_children_than_a_page_are_read(self, tmp_path: Path) -> None:
@@ -80,6 +82,17 @@ class Lines(Opening):
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=made))
             assert len(_children(store, "lease-1")) == CHILDREN_PAGE
+
+    def test_the_children_of_many_are_found_at_once_up_to_a_page_of_each(self, tmp_path: Path) -> None:
+        parents = [f"parent-{number}" for number in range(8)]
+        made = [_child(f"of {parent}", parent) for parent in parents]
+        made += [_child(f"child-{number}", "parent-3") for number in range(CHILDREN_PAGE)]
+        scans = {parent: children_of(parent) for parent in parents}
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(made)))
+            found = find(store, scans=scans.values()).scans
+            assert len(found.pop(scans.pop("parent-3"))) == CHILDREN_PAGE
+            assert found == {scan: [f"of {parent}"] for parent, scan in scans.items()}
 
     def test_children_that_an_ended_lease_has_left_lapse_behind_what_time_has_ended(
         self, tmp_path: Path
@@ -95,9 +108,9 @@ class Lines(Opening):
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=made))
             with store.write() as transaction:
-                assert transaction.lapsed(Tick(value=90), 10) == ["late", "both", "orphan"]
-                assert transaction.lapsed(Tick(value=60), 10) in (["both", "orphan"], ["orphan", "both"])
-                assert transaction.lapsed(Tick(value=90), 2) == ["late", "both"]
+                assert transaction.due(Tick(value=90), 10) == _leases("late", "both", "orphan")
+                assert sorted(transaction.due(Tick(value=60), 10)) == _leases("both", "orphan")
+                assert transaction.due(Tick(value=90), 2) == _leases("late", "both")
 
     def test_a_spending_is_found_by_its_request(self, tmp_path: Path) -> None:
         made = lease(delegation=_ACCOUNT)
@@ -115,10 +128,10 @@ class Lines(Opening):
         with self.opened(tmp_path) as store:
             first = batch(EMPTY, created=(made,))
             commit(store, first)
-            commit(store, batch(head_of(first), spent, changed=(made,)))
+            commit(store, batch(head_of(first), spent, changed=((made, made),)))
             found = read(store, requests={"r:1"})
             assert found.requests == {"r:1": spent}
-            assert found.leases == [made]
+            assert found.families[LEASE].records == {made.lease_id: made}
 
 
 def _child(lease_id: str, *ancestors: str, **fields: Tick) -> Lease:
@@ -134,7 +147,14 @@ def _ended(one: Lease) -> Lease:
 
 
 def _children(store: Store, parent: str) -> list[str]:
-    return sorted(one.lease_id for one in read(store, children={parent}).children.get(parent, []))
+    scan = children_of(parent)
+    found = find(store, scans={scan})
+    assert sorted(found.scans[scan]) == sorted(found.records)
+    return sorted(found.scans[scan])
+
+
+def _leases(*names: str) -> list[tuple[str, str]]:
+    return [(LEASE, name) for name in names]
 
 
 def _by_id(leases: Iterable[Lease]) -> dict[str, Lease]:

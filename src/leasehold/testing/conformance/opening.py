@@ -7,26 +7,34 @@ from typing import Any
 
 from leasehold.engine.clock import Clock
 from leasehold.engine.port import Batch, Store
-from leasehold.kernel.lease.records import Keys, Records
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.records import LEASE, LeaseFound, LeaseWanted
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.records import Found, Keys, Records, Wanted
 from leasehold.testing.clock import FakeClock
+from leasehold.testing.conformance.notes import FAMILIES
 
 
 class Opening:
     """The part of the suite that a store's author fills in."""
 
-    def open_store(self, folder: Path, clock: Clock) -> Store:
-        """Open the store that lives in `folder`, on the given clock; make it if it is not there."""
+    def open_store(self, folder: Path, clock: Clock, families: Families) -> Store:
+        """Open the store that lives in `folder`, on the given clock; make it if it is not there.
+
+        `families` are what it is to be opened with: leases, and some that only this suite has.
+        """
         raise TypeError(f"{type(self).__name__} has to say how its store is opened")
 
     def open_again(self, store: Store, folder: Path, clock: Clock) -> Store:
         """Open the store a second time while `store` is open, as another client of it would."""
-        del store
-        return self.open_store(folder, clock)
+        return self.open_store(folder, clock, store.families)
 
     @contextmanager
-    def opened(self, folder: Path, clock: Clock | None = None) -> Iterator[Store]:
+    def opened(
+        self, folder: Path, clock: Clock | None = None, families: Families = FAMILIES
+    ) -> Iterator[Store]:
         """Open a store for the length of a block."""
-        store = self.open_store(folder, clock or FakeClock())
+        store = self.open_store(folder, clock or FakeClock(), families)
         try:
             yield store
         finally:
@@ -50,8 +58,33 @@ def commit(store: Store, batch: Batch) -> None:
         transaction.commit(batch)
 
 
-def read(store: Store, **wanted: Iterable[Any]) -> Records:
-    """Read records from a snapshot of their own; `wanted` is named as the fields of Keys are."""
-    keys = Keys(**{name: set(names) for name, names in wanted.items()})
+def read(
+    store: Store, *, requests: Iterable[str] = (), eras: Iterable[int] = (), **wanted: Iterable[Any]
+) -> Records:
+    """Read records from a snapshot of their own; `wanted` of leases is named as the fields of LeaseWanted."""
+    families = {LEASE: LeaseWanted(**_as_sets(wanted))} if wanted else {}
     with store.snapshot() as snapshot:
-        return snapshot.read(keys)
+        return snapshot.read(Keys(requests=set(requests), eras=set(eras), families=families))
+
+
+def find(store: Store, **wanted: Iterable[Any]) -> LeaseFound:
+    """Read what is wanted of leases."""
+    found: LeaseFound = read(store, **wanted).families[LEASE]
+    return found
+
+
+def find_leases(store: Store, **wanted: Iterable[Any]) -> list[Lease]:
+    """Read leases."""
+    return list(find(store, **wanted).records.values())
+
+
+def find_documents(store: Store, family: str, **wanted: Iterable[Any]) -> Found:
+    """Read what is wanted of a family; named as the fields of Wanted are."""
+    keys = Keys(families={family: Wanted(**_as_sets(wanted))})
+    with store.snapshot() as snapshot:
+        found: Found = snapshot.read(keys).families[family]
+    return found
+
+
+def _as_sets(wanted: dict[str, Iterable[Any]]) -> dict[str, set[Any]]:
+    return {name: set(names) for name, names in wanted.items()}

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from leasehold.engine.port import Batch, Checkpoint, EntryQuery, Pruned
-from leasehold.testing.conformance.opening import Opening, commit, read
+from leasehold.kernel.lease.records import LEASE
+from leasehold.testing.conformance.opening import Opening, commit, find_leases, read
 from leasehold.testing.conformance.records import (
     EMPTY,
     batch,
@@ -36,13 +37,12 @@ def _pruning(first: Batch, through: int = 3, state: bytes = _STATE) -> Batch:
     position = made.entries[0].position
     pruned = Pruned(
         through=through,
-        forgotten=["old-1", "nobody's"],
+        forgotten={"lease": ["old-1", "nobody's"], "note": []},
         checkpoint=Checkpoint(position=position, state=state),
     )
     return Batch(
         entries=made.entries,
-        created=[],
-        changed=[],
+        changes=[],
         authority=made.authority,
         ended_eras=[],
         pruned=pruned,
@@ -80,9 +80,9 @@ class Pruning(Opening):
         with self.opened(tmp_path) as store:
             commit(store, first)
             commit(store, _pruning(first))
-            assert read(store, leases={"old-1", "door-1"}).leases == [_DOOR]
+            assert find_leases(store, keys={"old-1", "door-1"}) == [_DOOR]
             with store.snapshot() as snapshot:
-                assert snapshot.state().leases == {"door-1": _DOOR}
+                assert snapshot.state().of(LEASE) == {"door-1": _DOOR}
 
     def test_requests_are_forgotten_with_their_entries_only(self, tmp_path: Path) -> None:
         first = _history()

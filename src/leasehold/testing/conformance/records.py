@@ -5,19 +5,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.engine.port import Batch, Head
-from leasehold.kernel.lease.events import (
-    REGISTRAR,
-    Event,
-    LeaseIssued,
-    LeaseReleased,
-    LeaseRenewed,
-    StoreOpened,
-    encode_event,
-)
+from leasehold.kernel.lease.events import LeaseIssued, LeaseReleased, LeaseRenewed
 from leasehold.kernel.lease.model import Lease, LeaseState, ReleaseReason
+from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.lease.ticket import Ticket
 from leasehold.kernel.ledger.authority import Authority, Era
 from leasehold.kernel.ledger.chain import Entry, link
+from leasehold.kernel.ledger.events import REGISTRAR, Event, StoreOpened, encode_event
+from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.tick import Tick
 
 EMPTY = Head()
@@ -137,14 +132,14 @@ def batch(
     head: Head,
     *events: Event,
     created: tuple[Lease, ...] = (),
-    changed: tuple[Lease, ...] = (),
-    reshaped: tuple[Lease, ...] = (),
+    changed: tuple[tuple[Lease, Lease], ...] = (),
+    changes: tuple[Change, ...] = (),
     record: Authority | None = None,
     ended_eras: tuple[Era, ...] = (),
 ) -> Batch:
     """Return a batch that follows `head`. Without events, one for each lease that it creates.
 
-    `reshaped` are changed leases of which more than their time and their end has changed.
+    `changed` are leases before and after; `changes` are those of any family.
 
     The registrar's record in it stands at the time of the last event, as it always does.
     """
@@ -159,9 +154,11 @@ def batch(
     last = chosen[-1]
     return Batch(
         entries=entries,
-        created=list(created),
-        changed=[*changed, *reshaped],
-        reshaped={one.lease_id for one in reshaped},
+        changes=[
+            *(Change(LEASE, before.lease_id, before, after) for before, after in changed),
+            *(Change(LEASE, one.lease_id, None, one) for one in created),
+            *changes,
+        ],
         authority=replace(record or authority(), tick=last.tick.value, wall_ns=last.at_ns),
         ended_eras=list(ended_eras),
     )

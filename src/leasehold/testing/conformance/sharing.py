@@ -5,7 +5,8 @@ from pathlib import Path
 
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store, WouldBlock
 from leasehold.errors import ClientClosed
-from leasehold.kernel.lease.records import Keys
+from leasehold.kernel.lease.records import LEASE, LeaseWanted
+from leasehold.kernel.ledger.records import Keys
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.conformance.opening import Opening, commit
 from leasehold.testing.conformance.records import EMPTY, batch, head_of, issued, lease
@@ -74,8 +75,9 @@ class Sharing(Opening):
                 assert snapshot.authority == made.authority
                 assert [one.lease_id for one in snapshot.leases(LeaseQuery())] == ["a"]
                 assert [entry.position for entry in snapshot.entries(EntryQuery())] == [1]
-                assert snapshot.read(Keys(leases={"b"}, requests={"r"})).leases == []
-                assert snapshot.read(Keys(leases={"b"}, requests={"r"})).requests == {}
+                keys = Keys(requests={"r"}, families={LEASE: LeaseWanted(keys={"b"})})
+                found = snapshot.read(keys)
+                assert (found.requests, found.families[LEASE].records) == ({}, {})
             with first.snapshot() as snapshot:
                 assert snapshot.head == head_of(later)
 

@@ -6,7 +6,7 @@ import pytest
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.ledger.limits import Quotas
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from tests.kernel.records import a_lease

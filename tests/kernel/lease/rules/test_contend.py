@@ -9,8 +9,8 @@ from leasehold.kernel.lease.answers import Granted, Waiting
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Wanted
 from leasehold.kernel.lease.model import LeaseState, Mode
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS, KEPT_NS
-from leasehold.kernel.ledger.limits import Quotas
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from tests.kernel.registrar import SECOND, TTL, Registrar, expect
 
@@ -670,6 +670,15 @@ class TestLockDelay:
 
         assert registrar.history().count("lease.issued") == 2
         assert registrar.deny("bob").expires_in_ns == 5 * SECOND
+
+    def test_begins_once_where_a_claim_that_is_granted_finds_the_end_of_a_lease_with_a_budget(self) -> None:
+        registrar = Registrar()
+        registrar.grant("ann", mode=SHARED, lock_delay_ns=5 * SECOND, budget=Budget(tokens=10))
+        registrar.clock += TTL
+
+        registrar.grant("bob", mode=SHARED)
+
+        assert registrar.holders() == ["registrar", "bob"]
 
     def test_ends_when_a_waiter_comes_back_through_it(self) -> None:
         registrar = Registrar()

@@ -9,8 +9,8 @@ from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.delegation import ANCESTORS_MAXIMUM, Delegation
 from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.scope import Scope
-from leasehold.kernel.ledger.limits import Quotas
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from tests.kernel.records import a_lease
 from tests.kernel.registrar import SECOND, TTL, Registrar, expect

@@ -247,5 +247,5 @@ def test_every_end_has_an_event_that_says_who_ended_it_and_when(
     ended = registrar.lease(lease.lease_id)
     assert ended.is_terminal
     assert ended.ended_by == registrar.ledger[-1].actor
-    assert registrar.ledger[-1].lease_ids == (lease.lease_id,)
+    assert registrar.ledger[-1].keys == (lease.lease_id,)
     assert ended.terminated_at_ns is not None

@@ -187,7 +187,7 @@ def test_the_order_of_checks_is_found_ended_holder_time_count_extends(
 ) -> None:
     # Each lease here gives two reasons to refuse, and the earlier check is the answer.
     registrar.now()
-    registrar.state.leases["lease-1"] = a_lease(token=1, **changes)
+    registrar.state.of("lease")["lease-1"] = a_lease(token=1, **changes)
     command = Renew(**({"request_id": "r", "lease_ids": ("lease-1",), "holder": "ann"} | fields))
 
     decided = expect(Decision, registrar.decide(command))

@@ -79,7 +79,7 @@ def test_a_lease_that_cannot_be_extended_yet_is_no_part_of_the_batchs_event(regi
 
     assert [expect(Renewal, outcome).expires_in_ns for outcome in outcomes] == [TTL, TTL]
     assert [expect(Renewal, outcome).lease.renewal_count for outcome in outcomes] == [1, 0]
-    assert registrar.ledger[-1].lease_ids == (older.lease_id,)
+    assert registrar.ledger[-1].keys == (older.lease_id,)
 
 
 def test_a_lease_named_twice_in_a_batch_is_renewed_once(registrar: Registrar) -> None:

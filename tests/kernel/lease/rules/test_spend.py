@@ -130,7 +130,7 @@ def test_a_retry_for_a_lease_that_was_pruned_finds_nothing() -> None:
     lease = budgeted(registrar)
     command = registrar.spending(lease, tokens=4)
     registrar.ask(command)
-    del registrar.state.leases[lease.lease_id]
+    del registrar.state.of("lease")[lease.lease_id]
     registrar.replayable = False
 
     assert expect(Refusal, registrar.ask(command)).code == RefusalCode.LEASE_NOT_FOUND

@@ -17,21 +17,27 @@ from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Derive
 from leasehold.kernel.lease.decision import Decision, about, age, last_to_expire, not_found, remembered
 from leasehold.kernel.lease.delegation import Delegation
-from leasehold.kernel.lease.events import REGISTRAR, LeaseEvent, LeaseIssued, LeaseQueued
+from leasehold.kernel.lease.events import (
+    LeaseEvent,
+    LeaseIssued,
+    LeaseQueued,
+)
 from leasehold.kernel.lease.evolve import evolve
+from leasehold.kernel.lease.lock_delay import may_leave_delay
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.paths import is_path
+from leasehold.kernel.lease.quotas import check_quotas
 from leasehold.kernel.lease.rules.contend import claim
 from leasehold.kernel.lease.rules.repeat import ask_again, was_asked_before
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.succession import handed_on, succeed
-from leasehold.kernel.lease.view import View
-from leasehold.kernel.ledger.limits import check_quotas
+from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
-def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
+def acquire(command: Acquire, view: LeaseView, now: Now) -> Decision | Refusal:
     """Grant a claim, or say who is in the way."""
     earlier = granted_before(command, view, now)
     if earlier is not None:
@@ -45,7 +51,7 @@ def acquire(command: Acquire, view: View, now: Now) -> Decision | Refusal:
 
 
 def grant(
-    command: Acquire, view: View, now: Now, delegation: Delegation | None, request: str | None = None
+    command: Acquire, view: LeaseView, now: Now, delegation: Delegation | None, request: str | None = None
 ) -> Decision | Refusal:
     """Grant a claim that is no retry, with what it may do and spend, or say who is in the way.
 
@@ -63,7 +69,7 @@ def grant(
     blockers = [
         lease for lease in live if lease.holder != command.holder and lease.mode.conflicts_with(command.mode)
     ]
-    leaves_delay = changed and any(lease.lock_delay_ns for lease in changed)
+    leaves_delay = changed and any(may_leave_delay(lease, view.authority) for lease in changed)
     if leaves_delay or (blockers and (command.wait or any(one.holder == REGISTRAR for one in blockers))):
         return claim(command, view, now, delegation, request)
     if blockers:
@@ -93,13 +99,13 @@ def grant(
     return Decision(events=events, leases=[*changed, granted], answer=answer)
 
 
-def granted_before(command: Acquire | Derive, view: View, now: Now) -> Decision | Refusal | None:
+def granted_before(command: Acquire | Derive, view: LeaseView, now: Now) -> Decision | Refusal | None:
     """Answer a claim that was granted before, or waits, with how it stands now."""
     if isinstance(command, Acquire) and command.is_its_own_request:
         return as_it_stands(command.lease_ids, view, now) if was_asked_before(command, view) else None
     event = remembered(command.request_key, view, now)
     if isinstance(event, LeaseIssued | LeaseQueued):
-        return as_it_stands(event.group or event.lease_ids, view, now)
+        return as_it_stands(event.group or event.keys, view, now)
     lease = view.lease(command.lease_id)
     if lease is not None and lease.ticket is not None and lease.ticket.request == command.request_key:
         # A wait can be longer than requests are remembered.
@@ -107,7 +113,7 @@ def granted_before(command: Acquire | Derive, view: View, now: Now) -> Decision 
     return None
 
 
-def as_it_stands(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision | Refusal:
+def as_it_stands(lease_ids: tuple[str, ...], view: LeaseView, now: Now) -> Decision | Refusal:
     """Answer a retry of a granted claim with the leases of the first time, as they stand now."""
     lease = view.lease(lease_ids[0])
     if lease is None:
@@ -122,7 +128,9 @@ def as_it_stands(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision |
     return Decision(events=events, leases=[lease] if events else [], answer=answer)
 
 
-def _aged_leases(command: Acquire, view: View, now: Now) -> tuple[list[LeaseEvent], list[Lease], list[Lease]]:
+def _aged_leases(
+    command: Acquire, view: LeaseView, now: Now
+) -> tuple[list[LeaseEvent], list[Lease], list[Lease]]:
     """Return what time did to the leases on the resource, those it changed, and those that still stand."""
     events: list[LeaseEvent] = []
     changed: list[Lease] = []
@@ -137,7 +145,7 @@ def _aged_leases(command: Acquire, view: View, now: Now) -> tuple[list[LeaseEven
     return events, changed, live
 
 
-def _check_quotas(command: Acquire, view: View, freed: list[Lease]) -> Refusal | None:
+def _check_quotas(command: Acquire, view: LeaseView, freed: list[Lease]) -> Refusal | None:
     quotas = view.quotas
     held = all_held = 0
     if quotas.leases_per_holder is not None:
@@ -148,7 +156,7 @@ def _check_quotas(command: Acquire, view: View, freed: list[Lease]) -> Refusal |
     return check_quotas(quotas, command.tenant, command.holder, (held, all_held), 1)
 
 
-def _issued(command: Acquire, view: View, now: Now, adopted_from: str | None) -> LeaseIssued:
+def _issued(command: Acquire, view: LeaseView, now: Now, adopted_from: str | None) -> LeaseIssued:
     return LeaseIssued(
         tick=now.tick,
         at_ns=now.wall_ns,

@@ -20,12 +20,12 @@ from leasehold.kernel.lease.place import place_behind, waiting
 from leasehold.kernel.lease.plan import Plan, upgrade_left
 from leasehold.kernel.lease.queue import end_delays, mode_changed, others_beside, promote
 from leasehold.kernel.lease.ticket import KEPT_NS
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
-def change_mode(command: ChangeMode, view: View, now: Now) -> Decision | Refusal:
+def change_mode(command: ChangeMode, view: LeaseView, now: Now) -> Decision | Refusal:
     """Make a lease exclusive, or let it be shared."""
     plan = Plan(view, now)
     lease = own_lease(plan, command.lease_id, command.tenant, command.holder)

@@ -21,18 +21,22 @@ from leasehold.kernel.lease.queue import (
     promote,
     waiters_in_the_way,
 )
+from leasehold.kernel.lease.quotas import check_quotas
 from leasehold.kernel.lease.rules.repeat import granted, still_waiting
 from leasehold.kernel.lease.succession import handed_on, refuse_line, succeed
 from leasehold.kernel.lease.ticket import LAST_PLACE, Ticket, kept_ns
-from leasehold.kernel.lease.view import View
-from leasehold.kernel.ledger.limits import WAITERS_PER_RESOURCE, check_quotas, over_limit
+from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.limits import (
+    WAITERS_PER_RESOURCE,
+    over_limit,
+)
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
 def claim(
     command: Acquire,
-    view: View,
+    view: LeaseView,
     now: Now,
     delegation: Delegation | None = None,
     request: str | None = None,

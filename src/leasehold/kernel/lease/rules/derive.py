@@ -17,13 +17,13 @@ from leasehold.kernel.lease.lineage import delegated
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.rules.acquire import grant, granted_before
 from leasehold.kernel.lease.rules.spend import available, shortage
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.limits import over_limit
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
-def derive(command: Derive, view: View, now: Now) -> Decision | Refusal:
+def derive(command: Derive, view: LeaseView, now: Now) -> Decision | Refusal:
     """Grant a child of a lease, or say what of it the parent cannot give."""
     earlier = granted_before(command, view, now)
     if earlier is not None:
@@ -66,7 +66,7 @@ def _behind(noted: list[LeaseEvent], setting_aside: LeaseEvent, parent: Lease, g
     """
     following = [event for event in granted.events if event not in noted]
     for event in following:
-        if parent.lease_id in event.lease_ids:
+        if parent.lease_id in event.keys:
             parent = evolve(parent, event)
     others = [lease for lease in granted.leases if lease.lease_id != parent.lease_id]
     return Decision(

@@ -21,12 +21,12 @@ from leasehold.kernel.lease.events import (
 )
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Lease, LeaseState
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
-def release(command: Release, view: View, now: Now) -> Decision:
+def release(command: Release, view: LeaseView, now: Now) -> Decision:
     """Give leases back. Only their holder can; what has ended already stays as it ended."""
     events: list[LeaseEvent] = []
     leases: list[Lease] = []
@@ -50,7 +50,10 @@ def release(command: Release, view: View, now: Now) -> Decision:
 
 
 def end(
-    lease: Lease, view: View, now: Now, event_for: Callable[[Lease], LeaseReleased | LeaseRevoked | LeaseLeft]
+    lease: Lease,
+    view: LeaseView,
+    now: Now,
+    event_for: Callable[[Lease], LeaseReleased | LeaseRevoked | LeaseLeft],
 ) -> tuple[list[LeaseEvent], Ended]:
     """End a lease with the event that `event_for` makes, unless it is over already.
 

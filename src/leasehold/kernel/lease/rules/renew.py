@@ -17,7 +17,7 @@ from leasehold.kernel.lease.decision import Decision, Usable, about, remembered,
 from leasehold.kernel.lease.events import LeaseEvent, LeaseRenewed
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Lease
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
@@ -30,7 +30,7 @@ class _Extension(msgspec.Struct, frozen=True, gc=False):
     expires_value: int | None
 
 
-def renew(command: Renew, view: View, now: Now) -> Decision:
+def renew(command: Renew, view: LeaseView, now: Now) -> Decision:
     """Extend what can be extended, and answer for each lease in the order asked."""
     repeated = remembered(command.request_key, view, now) is not None
     plan: dict[str, _Extension | Refusal] = {}
@@ -66,7 +66,7 @@ def renew(command: Renew, view: View, now: Now) -> Decision:
     return Decision(events=events, leases=leases, answer=answer)
 
 
-def _parents_first(lease_ids: Iterable[str], view: View) -> list[str]:
+def _parents_first(lease_ids: Iterable[str], view: LeaseView) -> list[str]:
     """Order leases so that a child that is renewed with its parent can have the parent's new time."""
 
     def ancestors(lease_id: str) -> int:
@@ -77,7 +77,7 @@ def _parents_first(lease_ids: Iterable[str], view: View) -> list[str]:
 
 
 def _extend(
-    lease_id: str, command: Renew, view: View, now: Now, extended: dict[str, int], *, repeated: bool
+    lease_id: str, command: Renew, view: LeaseView, now: Now, extended: dict[str, int], *, repeated: bool
 ) -> _Extension | Refusal:
     found = usable(lease_id, command.tenant, command.holder, view, now, extended=extended)
     if isinstance(found, Refusal):

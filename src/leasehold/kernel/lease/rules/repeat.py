@@ -25,12 +25,12 @@ from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.queue import promote
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import kept_ns
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
-def was_asked_before(command: Acquire, view: View) -> bool:
+def was_asked_before(command: Acquire, view: LeaseView) -> bool:
     """Say whether all leases of a claim that is its own request are there, and were made for it."""
     if view.lease(command.lease_id) is None:
         return False  # As it almost always is.
@@ -42,7 +42,7 @@ def was_asked_before(command: Acquire, view: View) -> bool:
     return True
 
 
-def _terms_of(lease: Lease, command: Acquire, view: View) -> Lease | LeaseIssued | None:
+def _terms_of(lease: Lease, command: Acquire, view: LeaseView) -> Lease | LeaseIssued | None:
     """Return where the terms of a lease are as they were asked for; None if another kind of claim made it."""
     group = command.lease_ids if command.also else ()
     ticket = lease.ticket
@@ -87,7 +87,7 @@ def _is_delegated_by(delegation: Delegation | None, command: Acquire, *, adopted
     )
 
 
-def ask_again(lease_ids: tuple[str, ...], view: View, now: Now) -> Decision | Refusal:
+def ask_again(lease_ids: tuple[str, ...], view: LeaseView, now: Now) -> Decision | Refusal:
     """Answer a claim that was made before: it waits, or was granted meanwhile, or is over.
 
     Leases that have just been granted to it are confirmed.

@@ -6,12 +6,12 @@ from leasehold.kernel.lease.decision import Decision, not_found
 from leasehold.kernel.lease.events import LeaseLeft, LeaseRevoked, befalling
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.rules.release import end
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import Now
 
 
-def revoke(command: Revoke, view: View, now: Now) -> Decision | Refusal:
+def revoke(command: Revoke, view: LeaseView, now: Now) -> Decision | Refusal:
     """End a lease over its holder's head, and keep who did it and why."""
     lease = view.lease(command.lease_id)
     if lease is None or lease.tenant != command.tenant:

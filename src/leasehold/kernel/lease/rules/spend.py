@@ -14,7 +14,7 @@ from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseEvent, LeaseSpent, befalling
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.model import Lease
-from leasehold.kernel.lease.view import View
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
@@ -22,7 +22,7 @@ _ENDS_LOOKED_FOR = 100
 """How many ends that nobody noticed are recorded to find out what a budget has left, give or take a page."""
 
 
-def spend(command: Spend, view: View, now: Now) -> Decision | Refusal:
+def spend(command: Spend, view: LeaseView, now: Now) -> Decision | Refusal:
     """Use up all of the amounts, or say of what there is too little."""
     request = command.request_key
     if isinstance(remembered(request, view, now), LeaseSpent):
@@ -45,7 +45,7 @@ def spend(command: Spend, view: View, now: Now) -> Decision | Refusal:
     return Decision(events=[*found.aged, *freed, spent], leases=[lease_now], answer=answer)
 
 
-def _spent_before(command: Spend, view: View, now: Now) -> Decision | Refusal:
+def _spent_before(command: Spend, view: LeaseView, now: Now) -> Decision | Refusal:
     lease = view.lease(command.lease_id)
     if lease is None or lease.delegation is None:
         return not_found(command.lease_id)
@@ -55,7 +55,7 @@ def _spent_before(command: Spend, view: View, now: Now) -> Decision | Refusal:
 
 
 def available(
-    lease: Lease, account: Delegation, asked: Amounts | Budget, view: View, now: Now
+    lease: Lease, account: Delegation, asked: Amounts | Budget, view: LeaseView, now: Now
 ) -> tuple[list[LeaseEvent], Delegation]:
     """Return the lease's account, if need be with what children have left that expired unnoticed.
 

@@ -7,21 +7,21 @@ from leasehold.kernel.lease.events import LeaseIssued
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.queue import holders_in_the_way
+from leasehold.kernel.lease.quotas import check_quotas
 from leasehold.kernel.lease.rules.acquire import as_it_stands
 from leasehold.kernel.lease.rules.change_mode import granted_as_it_is, own_lease
 from leasehold.kernel.lease.rules.contend import already_waiting
 from leasehold.kernel.lease.succession import handed_on, succeed
-from leasehold.kernel.lease.view import View
-from leasehold.kernel.ledger.limits import check_quotas
+from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
 
 
-def transfer(command: Transfer, view: View, now: Now) -> Decision | Refusal:
+def transfer(command: Transfer, view: LeaseView, now: Now) -> Decision | Refusal:
     """Hand a lease to another holder, under a new id and a higher token."""
     earlier = remembered(command.request_key, view, now)
     if isinstance(earlier, LeaseIssued):
-        return as_it_stands(earlier.lease_ids, view, now)
+        return as_it_stands(earlier.keys, view, now)
     if view.lease(command.new_lease_id) is not None:
         return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=command.new_lease_id)
     plan = Plan(view, now)

@@ -1,29 +1,39 @@
-"""The questions about those who wait.
+"""The questions about those who wait, and about paths.
 
 They are asked only where somebody does, or for paths. Every statement reads through an index: what a claim
 costs depends on who is ahead of it, and on what is above and below its path, and on nothing else.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import apsw
 
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.paths import ancestors, descendant_range, is_path
-from leasehold.kernel.lease.records import FIRST_IN_LINE, Keys, QueueKey, Records, TreeKey
+from leasehold.kernel.lease.records import FIRST_IN_LINE, LeaseFound, LeaseWanted, QueueKey, TreeKey
 from leasehold.kernel.lease.ticket import LAST_PLACE
-from leasehold.stores.sqlite.rows import AWAITED, LEASE_COLUMNS, Row, lease_of
+from leasehold.stores.sqlite.rows import Row
+from leasehold.stores.sqlite.shelves.lease_rows import LEASE_AND_AWAITED, lease_of
+from leasehold.stores.sqlite.shelves.shelf import FEW, as_json
 
-_COLUMNS = f"SELECT {LEASE_COLUMNS}, {AWAITED}"
+_COLUMNS = f"SELECT {LEASE_AND_AWAITED}"
 _SELECT = f"{_COLUMNS} FROM leases"
 _LINED_UP = f"place IS NOT NULL AND place < '{LAST_PLACE}'"
 _ABOVE, _BELOW = "above", "below"
+_FIRST_IN_PLAIN_QUEUES = " UNION ALL ".join(
+    "SELECT * FROM (SELECT one.rowid FROM leases AS one WHERE one.tenant = wanted.value ->> 0 "
+    f"AND one.resource = wanted.value ->> 1 AND one.mode = '{mode.value}' "
+    f"AND one.place IS NOT NULL AND one.place < '{LAST_PLACE}' ORDER BY one.place LIMIT ?2)"
+    for mode in Mode
+)
+_PLAIN_QUEUES = (
+    f"{_COLUMNS} FROM json_each(?1) AS wanted CROSS JOIN leases ON leases.rowid IN ({_FIRST_IN_PLAIN_QUEUES})"
+)
+"""The first in the queues of many plain names."""
 _NAMES_EACH = 32
 """Up to so many names are looked up each for itself, which is quickest; SQLite would not take hundreds."""
-_WAITS = f"{_SELECT} WHERE tenant = ? AND holder = ? AND place IS NOT NULL"
-_OWNED = f"{_SELECT} WHERE tenant = ? AND holder = ? AND status = 'active'"
 
 
 class _Statements:
@@ -90,42 +100,35 @@ def _asked(tenant: str, resource: str, detail: int | str) -> tuple[_Statements, 
     return _statements(len(names), is_path=True), (tenant, *descendant_range(resource), detail, *names)
 
 
-def take_in(rows: Iterable[Row], records: Records) -> None:
-    """Read leases, and for the resource of each whether anybody waits for it."""
+def take_in(rows: Iterable[Row], found: LeaseFound) -> list[Lease]:
+    """Read leases, and for the resource of each whether anybody waits for it; return those of these rows."""
+    leases = []
     for row in rows:
         lease = lease_of(row)
-        records.leases.append(lease)
+        leases.append(lease)
+        found.records[lease.lease_id] = lease
         if row[-1]:
-            records.awaited.add((lease.tenant, lease.resource))
+            found.awaited.add((lease.tenant, lease.resource))
+    return leases
 
 
-def read_queues(connection: apsw.Connection, keys: Keys, records: Records) -> None:
-    """Read what `keys` asks about those who wait, and about paths."""
-    execute = connection.execute
-    for queue in keys.queues:
-        _read_queue(connection, queue, records)
-    for tree in keys.trees:
-        _read_tree(connection, tree, records)
-    for place in keys.places:
+def read_queues(cursor: apsw.Cursor, wanted: LeaseWanted, found: LeaseFound) -> None:
+    """Read what is wanted of those who wait, and of what lies around paths."""
+    execute = cursor.execute
+    for queue in _read_plain_queues(cursor, wanted.queues, found):
+        _read_queue(cursor, queue, found)
+    for tree in wanted.trees:
+        _read_tree(cursor, tree, found)
+    for place in wanted.places:
         statements, values = _asked(*place)
         if place[-1] == LAST_PLACE:
-            records.places[place], records.ends[place[:2]] = execute(statements.whole_queue, values).get
+            found.places[place], found.ends[place[:2]] = execute(statements.whole_queue, values).get
         else:
-            records.places[place] = execute(statements.ahead, values).get
-    for tangle in keys.tangles:
+            found.places[place] = execute(statements.ahead, values).get
+    for tangle in wanted.tangles:
         statements, values = _asked(*tangle)
         statement = statements.held_by if tangle[-1] else statements.held_by_waiting
-        records.tangles[tangle] = [one.lease_id for one in _taken_in(execute(statement, values), records)]
-    for holder in keys.waits:
-        take_in(execute(_WAITS, holder), records)
-    for holder in keys.owners:
-        take_in(execute(_OWNED, holder), records)
-
-
-def _taken_in(rows: Iterable[Row], records: Records) -> list[Lease]:
-    before = len(records.leases)
-    take_in(rows, records)
-    return records.leases[before:]
+        found.tangles[tangle] = [one.lease_id for one in take_in(execute(statement, values), found)]
 
 
 def _part(lease: Lease, resource: str, statements: _Statements) -> tuple[Mode, str]:
@@ -135,33 +138,56 @@ def _part(lease: Lease, resource: str, statements: _Statements) -> tuple[Mode, s
     return lease.mode, _ABOVE if statements.is_deep else lease.resource
 
 
-def _read_queue(connection: apsw.Connection, queue: QueueKey, records: Records) -> None:
+def _read_plain_queues(cursor: apsw.Cursor, queues: set[QueueKey], found: LeaseFound) -> Iterable[QueueKey]:
+    """Read many queues of plain names at once, and return those that are left to be read singly."""
+    if len(queues) <= FEW:
+        return queues
+    alike: dict[int, dict[tuple[str, str], list[Lease]]] = defaultdict(dict)
+    for tenant, resource, limit in queues:
+        if not is_path(resource):
+            alike[limit][(tenant, resource)] = []
+    for limit, here in alike.items():
+        for lease in take_in(cursor.execute(_PLAIN_QUEUES, (as_json(here), limit)), found):
+            here[(lease.tenant, lease.resource)].append(lease)
+        for (tenant, resource), waiting in here.items():
+            parts = defaultdict(list)
+            for lease in waiting:
+                parts[(lease.mode, resource)].append(lease.place)
+            _note_horizons((tenant, resource, limit), parts, found)
+    return queues - found.queues.keys()
+
+
+def _read_queue(cursor: apsw.Cursor, queue: QueueKey, found: LeaseFound) -> None:
     """Read the first who wait, and note the places up to which that is everybody, for each mode."""
-    _, resource, limit = queue
     statements, values = _asked(*queue)
-    places: dict[tuple[Mode, str], list[str]] = defaultdict(list)
-    for one in _taken_in(connection.execute(statements.queue, values), records):
-        places[_part(one, resource, statements)].append(one.place)
+    parts: dict[tuple[Mode, str], list[str]] = defaultdict(list)
+    for one in take_in(cursor.execute(statements.queue, values), found):
+        parts[_part(one, queue[1], statements)].append(one.place)
+    _note_horizons(queue, parts, found)
+
+
+def _note_horizons(queue: QueueKey, parts: Mapping[tuple[Mode, str], list[str]], found: LeaseFound) -> None:
+    """Note the places up to which everybody was read: where a part is cut, that of its last."""
     horizons = {Mode.EXCLUSIVE: LAST_PLACE, Mode.SHARED: LAST_PLACE}
-    for (mode, _), part in places.items():
-        if len(part) == limit:
-            horizons[mode] = min(horizons[mode], max(part))
-    records.queues[queue] = (horizons[Mode.EXCLUSIVE], horizons[Mode.SHARED])
+    for (mode, _), places in parts.items():
+        if len(places) == queue[-1]:
+            horizons[mode] = min(horizons[mode], max(places))
+    found.queues[queue] = (horizons[Mode.EXCLUSIVE], horizons[Mode.SHARED])
 
 
-def _read_tree(connection: apsw.Connection, tree: TreeKey, records: Records) -> None:
+def _read_tree(cursor: apsw.Cursor, tree: TreeKey, found: LeaseFound) -> None:
     """Read what is held around a path, up to a limit, and who waits first; note where that was not all."""
     tenant, path, limit = tree
     statements, values = _asked(*tree)
-    found = _taken_in(connection.execute(statements.tree, values), records)
-    held = Counter(_part(one, path, statements) for one in found if one.state is LeaseState.ACTIVE)
+    around = take_in(cursor.execute(statements.tree, values), found)
+    held = Counter(_part(one, path, statements) for one in around if one.state is LeaseState.ACTIVE)
     cut = frozenset(mode for (mode, _), count in held.items() if count == limit)
     if cut:
-        records.cut[tree] = cut
+        found.cut[tree] = cut
     if Mode.SHARED in cut:
-        take_in(connection.execute(statements.upgrading, values), records)
+        take_in(cursor.execute(statements.upgrading, values), found)
     queue = (tenant, path, FIRST_IN_LINE)
-    if held.total() < len(found):
-        _read_queue(connection, queue, records)
+    if held.total() < len(around):
+        _read_queue(cursor, queue, found)
     else:
-        records.queues[queue] = (LAST_PLACE, LAST_PLACE)
+        found.queues[queue] = (LAST_PLACE, LAST_PLACE)

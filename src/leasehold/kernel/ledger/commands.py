@@ -1,0 +1,80 @@
+"""What can be asked of the registrar: what all commands have in common, and who asks.
+
+Every command that changes something carries a request id. A repeat of the same request (same tenant,
+holder, id and content) is recognised for an hour and answered from what happened the first time, so a
+caller whose reply was lost can simply ask again.
+"""
+
+from functools import cached_property
+from hashlib import blake2b
+from typing import ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+REQUEST_MEMORY_NS = 3600 * 1_000_000_000
+
+_encoder = msgspec.json.Encoder()
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Who asks. It travels with every command, and every family may refuse to admit it."""
+
+    access: str = ""
+    """The access key that it has shown; empty for a program that has the store at hand itself."""
+    tenant: str | None = None
+    """The tenant that it is bound to; None: any."""
+
+
+LOCAL = Caller()
+"""A program that has the store at hand, and could change it without asking anybody."""
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True, tag_field="command"):
+    """Something that is asked for. Each kind belongs to one family, whose rule decides it."""
+
+    not_content: ClassVar[dict[str, str]] = {"request_id": ""}
+    """Fields, blanked, that do not make a request another one; all other fields do."""
+    gives_back: ClassVar[bool] = True
+    """Whether it is still run for a client that is being closed; False for what would give it something."""
+
+    tenant: str = "default"
+    request_id: str
+
+    @cached_property
+    def request_key(self) -> str:
+        """Return the key under which the ledger remembers this request.
+
+        The id comes first, so that time-ordered ids keep the index compact; the digest makes the same id
+        with another holder or other content another request. Defaults are left out of it, so that a
+        release that adds a field still knows the requests of the one before.
+        """
+        content = _encoder.encode(replace(self, **self.not_content))
+        return f"{self.request_id}:{blake2b(content, digest_size=8).hexdigest()}"
+
+
+class Sweep(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):
+    """Record what time has done to one record of any family, if it has done anything."""
+
+    family: str
+    key: str
+
+
+class SweepDue(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep_due"):
+    """Sweep what is overdue, of any family, the longest overdue first. The engine knows what that is."""
+
+    limit: int
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
+    """What time has done is recorded."""
+
+    ended: bool
+    """Whether it has ended the record just now: there is nothing left for time to do."""
+
+
+class SweptDue(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
+    """What time has done to overdue records is recorded."""
+
+    ended: int
+    """How many of them it had ended."""

@@ -1,0 +1,65 @@
+"""One command, decided.
+
+It is admitted, its rule is asked, what follows from it settles, and the answer is made last. A command that
+is refused has changed nothing.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from leasehold.kernel.ledger.commands import Caller, Command, Sweep, Swept
+from leasehold.kernel.ledger.draft import Draft
+from leasehold.kernel.ledger.family import Rule
+from leasehold.kernel.ledger.records import Missing
+from leasehold.kernel.ledger.refusals import Refusal
+
+
+def decide(command: Command, caller: Caller, draft: Draft) -> Any:
+    """Return the answer to a well-formed command, or a refusal; its events are in the draft then.
+
+    Raises `Missing`, and leaves nothing of the command in the draft, when the view lacks a record it needs.
+    """
+    draft.begin()
+    families = draft.view.families
+    try:
+        for admits in families.admitting:
+            refusal = admits(caller, command, draft)
+            if refusal is not None:
+                draft.undo()
+                return refusal
+        rule = families.rules.get(type(command)) or _RULES_OF_ALL[type(command)]
+        made = rule(command, draft)
+        if isinstance(made, Refusal):
+            draft.undo()
+            return made
+        while True:
+            if draft.is_unsettled:
+                draft.settle()
+            if not callable(made):
+                return made
+            known = len(draft.events)
+            answer = made()
+            if len(draft.events) == known:  # Else to look has shown that time has done something.
+                return answer
+    except Missing:
+        draft.undo()
+        raise
+
+
+def _sweep(command: Sweep, draft: Draft) -> Swept | Callable[[], Swept]:
+    """Record what time has done to one record."""
+    kind, part = draft.view.families.named[command.family], draft.view.parts[command.family]
+    record = part.get(command.key)
+    if record is None or kind.due(record) is None:
+        return Swept(ended=False)
+    kind.age(command.key, record, draft)
+
+    def answer() -> Swept:
+        left = part.get(command.key)
+        return Swept(ended=left is None or kind.due(left) is None)
+
+    return answer
+
+
+_RULES_OF_ALL: dict[type[Command], Rule] = {Sweep: _sweep}
+"""For commands that are of no family, because they are about records of any."""

@@ -1,0 +1,178 @@
+"""What is being decided: a view, the moment, and the events so far.
+
+A rule reads records from the draft and appends events to it. An appended event evolves its records at once,
+so every later read sees them, and it never changes any more. What an event brings about comes in three stages
+(`family.Stage`): with the event itself; then, in this and in other families; and once none of that is left,
+whoever is entitled gets what has become free. Then and free are first in, first out, never recursive, and run
+after the rule, or where it calls `settle`.
+
+A refusal, or a record that nobody has loaded, undoes everything that the command has appended.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.kernel.ledger.authority import carry_over
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS, Command
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.family import Family, Reaction, Stage
+from leasehold.kernel.ledger.records import EVERYTHING, Gathering
+from leasehold.kernel.ledger.tick import Now, Tick
+from leasehold.kernel.ledger.view import View
+
+
+class Draft:
+    """The events of one command after another, on one view and at one moment."""
+
+    def __init__(self, view: View, now: Now, *, undoable: bool = True) -> None:
+        """`undoable=False`: no command is undone any more once it was decided, which spares its journal."""
+        self.view = view
+        self.now = now
+        self.events: list[Event] = []
+        """What the present command has appended."""
+        self.wakes: list[str] = []
+        """Where waiters are to be woken, once it is committed, because their situation has changed."""
+        self._authority = view.authority
+        self._then: deque[tuple[Reaction, Event]] = deque()
+        self._free: deque[tuple[Reaction, Event]] = deque()
+        self._aging: set[tuple[str, str]] = set()
+        self._undoable = undoable
+        self._calls = 0
+
+    def at(self, now: Now) -> "Draft":
+        """Go on at a later moment: in the next batch."""
+        self.now = now
+        return self
+
+    def begin(self) -> None:
+        """Let what was appended stand, and begin with the next command."""
+        view = self.view
+        self.events, self.wakes = [], []
+        self._authority = view.authority
+        if view.journal.steps:
+            view.journal.clear()
+
+    def undo(self) -> None:
+        """Take everything back that the present command has appended."""
+        self.view.journal.undo()
+        self.view.authority = self._authority
+        self.events, self.wakes = [], []
+        self._then.clear()
+        self._free.clear()
+        self._aging.clear()
+
+    def get(self, family: str, key: str) -> Any:
+        """Return a record as it is now, or None if there is none. What time has done to it is appended."""
+        part, kind = self.view.parts[family], self.view.families.named[family]
+        record = part.get(key)
+        if record is None or not self._is_due(kind, record) or (family, key) in self._aging:
+            return record
+        self._aging.add((family, key))
+        kind.age(key, record, self)
+        self._aging.discard((family, key))
+        return part.get(key)
+
+    def scan(
+        self, family: str, low: str, high: str, limit: int = EVERYTHING, *, reverse: bool = False
+    ) -> list[Any]:
+        """Return the first records of a range by key, or the last ones, as they are now."""
+        part = self.view.parts[family]
+        while True:
+            known = len(self.events)
+            keys = part.scan(low, high, limit, reverse=reverse)
+            records = [self.get(family, key) for key in keys]
+            if len(self.events) == known:  # Else time has changed what there is.
+                return records
+
+    def count(self, family: str, low: str, high: str) -> int:
+        """Return how many records there are in a range by key, whatever time has done to them."""
+        number: int = self.view.parts[family].count(low, high)
+        return number
+
+    def _is_due(self, family: Family, record: Any) -> bool:
+        due, now = family.due(record), self.now.tick
+        return due is not None and (due.era, due.value) <= (now.era, now.value)
+
+    def carried(self, tick: Tick) -> Tick | None:
+        """Return when something that was due in an earlier era is due now; None if nobody can tell."""
+        return carry_over(tick, self.view.authority, self.view.eras_since(tick))
+
+    def remembered(self, command: Command) -> Event | None:
+        """Return what a command has caused that was sent before, within the last hour.
+
+        An event of another era is remembered whatever its age: taking a retry for a second request would
+        grant twice, taking a second request for a retry only asks the caller for a new id.
+        """
+        event = self.view.remembered(command.request_key)
+        if event is None:
+            return None
+        elapsed = event.tick.until(self.now.tick)
+        return event if elapsed is None or elapsed < REQUEST_MEMORY_NS else None
+
+    def next_number(self) -> int:
+        """Return the number, from the store's counter, that the next event that draws one gets."""
+        return self.view.authority.next_token()
+
+    def append(self, event: Event) -> None:
+        """Let something happen."""
+        family = self.view.families.of_event[type(event)]
+        part = self.view.parts[family.name]
+        for key in event.keys:
+            part.put(key, family.evolve(part.get(key), event, key))
+        self.view.note(event)
+        self.took((event,))
+
+    def took(self, events: Sequence[Event], *, promoted: bool = False) -> None:
+        """Take note of events that are in the view already. `promoted`: those who wait have been seen to."""
+        self.events += events
+        reactions = self.view.families.reactions
+        for event in events:
+            for reaction in reactions.get(type(event), ()):
+                if reaction.stage is Stage.WITH:
+                    reaction.react(event, self)
+                elif reaction.stage is Stage.THEN:
+                    self._then.append((reaction, event))
+                elif not promoted:
+                    self._free.append((reaction, event))
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Say whether something still follows from the events so far."""
+        return bool(self._then or self._free)
+
+    def settle(self) -> None:
+        """Let everything follow that the events so far bring about."""
+        while self._then or self._free:
+            if self._then or len(self._free) == 1:
+                reaction, event = (self._then or self._free).popleft()
+                reaction.react(event, self)
+            else:
+                self._settle_many()
+
+    def _settle_many(self) -> None:
+        """Serve several in one go, so that what is lacking for all of them is read at once."""
+        gathering = Gathering()
+        while self._then or self._free:
+            reaction, event = (self._then or self._free).popleft()
+            with gathering.step():
+                reaction.react(event, self)
+        gathering.end()
+
+    def call(self, command: Command) -> Any:
+        """Have a command of any family decided as a part of this one, which is refused or undone with it.
+
+        Who calls names the request after its own, because that is the one that is remembered.
+        """
+        families = self.view.families
+        self._calls += 1
+        try:
+            return families.check(command) or families.rules[type(command)](command, self)
+        finally:
+            self._calls -= 1
+
+    def is_for_good(self, events: Sequence[Event]) -> bool:
+        """Say whether events that a rule is about to end with will never be undone: nothing follows them."""
+        if self._undoable or self._calls or self._then or self._free:
+            return False
+        return self.view.families.reactions.keys().isdisjoint(map(type, events))

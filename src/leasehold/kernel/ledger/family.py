@@ -1,0 +1,196 @@
+"""Families: how a ledger takes more kinds of state.
+
+A family is a kind of record, with the events that change it and the commands that cause them. Leases are one.
+A family is a value; everything that handles state is handed `Families`, an immutable list of them, and loops
+over it: deciding, folding, verifying, rebuilding, pruning, storing. The registrar's own records, i.e. its
+authority, eras, signing keys and checkpoint, are no family.
+"""
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from leasehold.kernel.ledger.commands import Caller, Command, Sweep, SweepDue
+from leasehold.kernel.ledger.events import SCHEMA, DecodeError, Event, OwnEvent
+from leasehold.kernel.ledger.limits import BATCH_LEASES, invalid
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import Tick
+
+if TYPE_CHECKING:
+    from leasehold.kernel.ledger.draft import Draft
+    from leasehold.kernel.ledger.events import StoreCheckpointed
+    from leasehold.kernel.ledger.records import Keys
+    from leasehold.kernel.ledger.state import State
+    from leasehold.kernel.ledger.view import Part, View
+
+_LIMITS = f"must be from 1 to {BATCH_LEASES}"
+
+Rule = Callable[[Any, "Draft"], Any]
+"""Decides a command on a draft: returns a refusal, the answer, or what makes it once all has settled."""
+
+Soft = Mapping[str, bytes]
+"""Soft state of a family by key: the last value wins, and nothing of it is in the ledger."""
+
+
+class Stage(IntEnum):
+    """When a reaction comes: inside the append, after the rule, or once nothing else is left to do."""
+
+    WITH = 0
+    """What belongs to the event itself."""
+    THEN = 1
+    """What follows in this and in other families."""
+    FREE = 2
+    """Who is entitled to what has become free."""
+
+
+class Reaction(msgspec.Struct, frozen=True):
+    """What an event brings about. It never refuses, and tells from the event alone if it is concerned."""
+
+    stage: Stage
+    react: Callable[[Any, "Draft"], None]
+
+
+def _anything(command: Any) -> Refusal | None:
+    del command
+    return None
+
+
+def _nothing_yet(commands: Sequence[Any], view: "View") -> "Keys | None":
+    del commands, view
+    return None
+
+
+def _never(record: Any) -> Tick | None:
+    del record
+    return None
+
+
+def _as_it_is(key: str, record: Any, draft: "Draft") -> None:
+    del key, record, draft
+
+
+def _nothing(state: "State", *facts: object) -> Iterable[str]:
+    del state, facts
+    return ()
+
+
+def _no_place(state: "State", soft: Soft) -> int | None:
+    del state, soft
+    return None
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of record, and everything that is to be known about it."""
+
+    name: str
+    """Also the prefix of its events' types, and what its records are kept under. An identifier."""
+    record: Any
+    """The type of its records: a struct that reads back from JSON as it was."""
+    events: tuple[type[Event], ...]
+    commands: tuple[type[Command], ...] = ()
+    rules: Mapping[type[Command], Rule] = {}
+    evolve: Callable[[Any, Any, str], Any]
+    """What one event does to the record with one of its keys: from None where there is none, to None where
+    it ends. Asked for each of the event's `keys`."""
+    version: int = 1
+    """Rises when older engines could not understand its records or events any more."""
+    check: Callable[[Any], Refusal | None] = _anything
+    """Whether a command can be right at all."""
+    needs: Callable[[Sequence[Any], "View"], "Keys | None"] = _nothing_yet
+    """What commands are sure to need and the view lacks; asked in rounds for the whole batch. None: nothing.
+
+    What is not foreseen, a decision asks for itself, and is taken again."""
+    reacts: Mapping[type[Event], Reaction] = {}
+    """To events of any family."""
+    due: Callable[[Any], Tick | None] = _never
+    """When time has something to do with a record; None: never."""
+    age: Callable[[str, Any, "Draft"], None] = _as_it_is
+    """What time does to a record, given by key, that is due, or from an earlier era: it may be nothing."""
+    admits: Callable[[Caller, Command, "Draft"], Refusal | None] | None = None
+    """Whether a caller may ask that, of whatever family the command is: asked before any rule."""
+    invariants: Callable[["State"], Iterable[str]] = _nothing
+    """A sentence for everything that must always hold of its records, and does not."""
+    forgotten: Callable[["State", "StoreCheckpointed"], Iterable[str]] = _nothing
+    """The records that pruning may drop."""
+    keeps: Callable[["State", Soft], int | None] = _no_place
+    """The ledger position that pruning must not pass; None: any."""
+    part: "Callable[[View], Part] | None" = None
+    """Makes what a view knows of its records; None: as of all families that have no shelf of their own."""
+
+
+class Families:
+    """The families of a ledger, in the order in which they are asked."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = tuple(families)
+        self.named: dict[str, Family] = {family.name: family for family in self._families}
+        self.versions: dict[str, int] = {family.name: family.version for family in self._families}
+        self.of_event: dict[type[Event], Family] = {}
+        self.of_command: dict[type[Command], Family] = {}
+        self.rules: dict[type[Command], Rule] = {}
+        self.reactions: dict[type[Event], tuple[Reaction, ...]] = {}
+        self.admitting: tuple[Callable[[Caller, Command, Draft], Refusal | None], ...] = tuple(
+            family.admits for family in self._families if family.admits is not None
+        )
+        """What is to be asked of every caller."""
+        for family in self._families:
+            self._take(family)
+        union = functools.reduce(operator.or_, self.of_event, OwnEvent)
+        self._decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(union)
+
+    def _take(self, family: Family) -> None:
+        if not family.name.isidentifier() or self.named[family.name] is not family:
+            raise ValueError(f"{family.name!r} is no name for one family")
+        for event in family.events:
+            tag = event.__struct_config__.tag
+            if not str(tag).startswith(f"{family.name}."):
+                raise ValueError(f"{tag} does not begin with the name of its family, {family.name}")
+            self.of_event[event] = family
+        for command in family.commands:
+            if command not in family.rules:
+                raise ValueError(f"{family.name} has no rule for {command.__name__}")
+            self.of_command[command] = family
+            self.rules[command] = family.rules[command]
+        for event, reaction in family.reacts.items():
+            self.reactions[event] = (*self.reactions.get(event, ()), reaction)
+
+    def __iter__(self) -> Iterator[Family]:
+        return iter(self._families)
+
+    def check(self, command: Command) -> Refusal | None:
+        """Refuse a command that can never be right, whatever the records say."""
+        family = self.of_command.get(type(command))
+        return family.check(command) if family is not None else self._check_sweep(command)
+
+    def _check_sweep(self, command: Command) -> Refusal | None:
+        match command:
+            case SweepDue(limit=limit):
+                return None if 1 <= limit <= BATCH_LEASES else invalid("limit", _LIMITS)
+            case Sweep(family=name):
+                return None if name in self.named else invalid("family", f"{name!r} is not known here")
+            case _:
+                return invalid("command", f"{type(command).__name__} is of no family that is known here")
+
+    def decode_event(self, body: bytes | str) -> Event:
+        """Return the event that `body` holds; raise DecodeError for anything else."""
+        try:
+            event = self._decoder.decode(body)
+        except (ValueError, RecursionError) as error:
+            raise DecodeError(str(error)) from error
+        if event.schema > SCHEMA:
+            raise DecodeError(
+                f"{event.type} has schema {event.schema}, and {SCHEMA} is the newest known here"
+            )
+        return event
+
+    def lacking(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Return the families, with their versions, that a ledger has and this engine does not know."""
+        return {name: version for name, version in known.items() if version > self.versions.get(name, 0)}
+
+    def new_to(self, known: Mapping[str, int]) -> dict[str, int]:
+        """Return the families, with their versions, that this engine has and a ledger does not know yet."""
+        return {name: version for name, version in self.versions.items() if version > known.get(name, 0)}

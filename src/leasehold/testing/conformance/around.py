@@ -1,0 +1,117 @@
+"""What lies above and below a path: what is held there, who waits, and who is entangled."""
+
+from pathlib import Path
+
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.records import (
+    FIRST_IN_LINE,
+    LeaseFound,
+    QueueKey,
+)
+from leasehold.kernel.lease.ticket import LAST_PLACE
+from leasehold.kernel.ledger.records import EVERYTHING
+from leasehold.testing.conformance.opening import Opening, commit, find, find_leases
+from leasehold.testing.conformance.records import EMPTY, batch, lease, waiter
+
+
+class Around(Opening):
+    """The questions that paths ask."""
+
+    def test_a_tree_is_what_lies_above_and_below_a_path(self, tmp_path: Path) -> None:
+        names = ["/", "/a", "/a/b", "/a/b/c", "/a/b/c/d", "/a/b2", "/a/b!", "/a2", "/b", "a", "/a/b/ü"]
+        leases = [lease(f"on {name}", resource=name) for name in names]
+        leases.append(waiter("waits", 7, resource="/a/b/e"))
+        leases.append(lease("reads", resource="/a", mode=Mode.SHARED, tenant="other"))
+        leases.append(lease("shares", resource="/a/b/f", mode=Mode.SHARED))
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(leases)))
+            below_and_above = _names(find_leases(store, trees={("default", "/a/b", EVERYTHING)}))
+            assert below_and_above == sorted(
+                ["on /", "on /a", "on /a/b", "on /a/b/c", "on /a/b/c/d", "on /a/b/ü", "shares", "waits"]
+            )
+            assert len(_names(find_leases(store, trees={("default", "/", EVERYTHING)}))) == len(names) - 1 + 2
+
+    def test_of_very_many_around_a_path_the_first_in_each_mode_are_read(self, tmp_path: Path) -> None:
+        above = (lease("root", resource="/", mode=Mode.SHARED), lease("itself", resource="/a"))
+        few = lease("shared", resource="/a/x", mode=Mode.SHARED)
+        exclusive = [lease(f"lease {number}", resource=f"/a/{number:03}") for number in range(4)]
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*above, few, *exclusive)))
+            for limit, cut in ((3, {Mode.EXCLUSIVE}), (4, {Mode.EXCLUSIVE}), (5, set())):
+                found = find(store, trees={("default", "/a", limit)})
+                assert sorted(found.records) == _names([*above, few, *exclusive[:limit]])
+                assert found.cut.get(("default", "/a", limit), set()) == cut
+            assert not find(store, trees={("default", "/a/002", 3)}).cut.get(("default", "/a/002", 3))
+
+    def test_of_very_many_above_a_path_all_are_read_that_wait_to_be_alone(self, tmp_path: Path) -> None:
+        shared = [lease(f"shared {number}", resource="/a", mode=Mode.SHARED) for number in range(4)]
+        last = waiter("upgrading", 7, resource="/b", state=LeaseState.ACTIVE, mode=Mode.SHARED, upgrade=True)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*shared, last)))
+            found = find(store, trees={("default", "/", 2)})
+            assert found.cut[("default", "/", 2)] == {Mode.SHARED}
+            assert "upgrading" in sorted(found.records)
+            assert len(sorted(found.records)) == 3
+
+    def test_the_queue_of_a_path_is_that_of_its_tree(self, tmp_path: Path) -> None:
+        paths = ["/a/c", "/a", "/", "/b", "/a/c/d", "/a/d", "a"]
+        waiters = [waiter(f"w{number}", number, resource=path) for number, path in enumerate(paths, 1)]
+        waiters.append(waiter("s8", 8, resource="/a/c/e", mode=Mode.SHARED))
+        around, last = (waiters[0], waiters[1], waiters[2], waiters[4]), ("default", "/a/c", LAST_PLACE)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(waiters)))
+            first = find(store, trees={("default", "/a/c", 1)})
+            _assert_first_in_line(first, ("default", "/a/c", FIRST_IN_LINE), [*around, waiters[-1]])
+            for limit in (1, 3, 4, 5):
+                key = ("default", "/a/c", limit)
+                _assert_first_in_line(find(store, queues={key}), key, [*around, waiters[-1]])
+            counted = find(store, places={last, ("default", "/a/c", waiters[4].place)})
+            assert counted.places == {last: len(around) + 1, ("default", "/a/c", waiters[4].place): 3}
+            assert counted.ends == {("default", "/a/c"): waiters[-1].place}
+
+    def test_a_path_may_be_as_deep_as_its_length_allows(self, tmp_path: Path) -> None:
+        depths = (1, 2, 100, 255, 256)
+        deepest = "/a" * 256
+        held = [lease(f"on {depth}", resource="/a" * depth, mode=Mode.SHARED) for depth in depths]
+        waiters = [waiter(f"waits {depth}", depth, resource="/a" * depth, holder="ann") for depth in depths]
+        key, last = ("default", deepest, 3), ("default", deepest, LAST_PLACE)
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*held, *waiters)))
+            found = find(store, trees={("default", deepest, EVERYTHING)})
+            assert {one.lease_id for one in held} <= found.records.keys()
+            assert find(store, trees={key}).cut.get(key, set()) <= {Mode.SHARED}
+            _assert_first_in_line(find(store, queues={key}), key, waiters)
+            assert find(store, places={last}).places == {last: len(depths)}
+            tangles = find(store, tangles={("default", deepest, "")}).tangles
+            assert sorted(tangles[("default", deepest, "")]) == sorted(_names(held))
+
+    def test_what_those_hold_around_a_path_who_wait_themselves_can_be_told(self, tmp_path: Path) -> None:
+        leases = [
+            lease("above", holder="ann", resource="/"),
+            lease("below", holder="ann", resource="/a/b/c", mode=Mode.SHARED),
+            lease("beside", holder="ann", resource="/b"),
+            lease("idle", holder="bob", resource="/a/b/d"),
+            waiter("waits", 7, holder="ann", resource="gate"),
+            waiter("elsewhere", 8, holder="bob", resource="gate", tenant="other"),
+        ]
+        waiting, idle = ("default", "/a/b", ""), ("default", "/a/b", "bob")
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(leases)))
+            found = find(store, tangles={waiting, idle})
+            assert sorted(found.tangles[waiting]) == ["above", "below"]
+            assert found.tangles[idle] == ["idle"]
+            assert sorted(found.records) == ["above", "below", "idle"]
+
+
+def _assert_first_in_line(found: LeaseFound, key: QueueKey, around: list[Lease]) -> None:
+    """Everybody is there up to the places that were named, and these are far enough."""
+    names = sorted(found.records)
+    assert set(names) <= {one.lease_id for one in around}
+    for mode, end in zip((Mode.EXCLUSIVE, Mode.SHARED), found.queues[key], strict=True):
+        read_up_to = [one.lease_id for one in around if one.mode is mode and one.place <= end]
+        assert set(read_up_to) <= set(names)
+        assert end == LAST_PLACE or len(read_up_to) >= key[-1]
+
+
+def _names(leases: list[Lease]) -> list[str]:
+    return sorted({one.lease_id for one in leases})

@@ -1,0 +1,199 @@
+"""What a family of the tests' own has told is kept, verified, rebuilt, pruned, backed up and restored."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from leasehold.engine.audit import audit, rebuild
+from leasehold.engine.batch import Rules, run_batch
+from leasehold.engine.port import EntryQuery, LeaseQuery
+from leasehold.engine.pruning import prune
+from leasehold.errors import StoreUnusable
+from leasehold.kernel.lease.family import LEASES
+from leasehold.kernel.ledger.events import FamiliesAdmitted, StoreOpened
+from leasehold.stores.sqlite import SqliteStore
+from leasehold.stores.sqlite.backup import backup, restore
+from leasehold.testing.clock import FakeClock
+from tests.engine.doubles import claim, expect, granted, release
+from tests.families.conftest import House
+from tests.families.test_deciding import SECOND, bump
+from tests.families.toy import COUNTER, Close, own_key, toy_families
+
+DAY = 24 * 3600
+
+
+def fill(house: House) -> None:
+    lease = granted(house.one(claim("door")))
+    house.run(*(bump(f"counter {number}", f"request {number}", by=number) for number in range(1, 20)))
+    house.one(bump("bound", "b", lease_id=lease.lease_id))
+    house.one(bump("short", "s", ttl_ns=SECOND))
+    house.one(release(lease))
+    house.one(Close(most=3, request_id="close"))
+
+
+def problems_of(house: House) -> list[str]:
+    return audit(house.store).problems
+
+
+def test_the_ledger_replays_to_the_tables(house: House) -> None:
+    fill(house)
+    assert problems_of(house) == []
+    with house.store.snapshot() as snapshot:
+        assert len(snapshot.state().of(COUNTER)) > 20
+
+
+@pytest.fixture
+def filled(tmp_path: Path, clock: FakeClock) -> House:
+    house = House(SqliteStore(tmp_path / "leases.db", clock=clock, families=toy_families()), clock)
+    fill(house)
+    return house
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        (
+            "UPDATE documents SET body = replace(body, '\"value\":7', '\"value\":8')",
+            "value 8 (the ledger says 7)",
+        ),
+        ("DELETE FROM documents WHERE key LIKE '%own%counter 7'", "is missing from the tables"),
+        (
+            "INSERT INTO documents SELECT family, key || 'x', tenant, due_era, due_tick, body FROM documents "
+            "WHERE key LIKE '%own%counter 7'",
+            "no entry of the ledger tells of it",
+        ),
+        ("UPDATE documents SET body = 'x' WHERE key LIKE '%own%counter 7'", "cannot be read"),
+        ("UPDATE events SET body = replace(body, '\"by\":7', '\"by\":8')", "its hash does not match"),
+        ("UPDATE events SET resource = 'counter 8' WHERE resource = 'counter 7'", "indexed columns"),
+    ],
+)
+def test_tampering_with_its_records_is_found_and_mended(
+    filled: House, tmp_path: Path, statement: str, says: str
+) -> None:
+    connection = apsw.Connection(str(tmp_path / "leases.db"))
+    before = connection.total_changes()
+    connection.execute(statement)
+    assert connection.total_changes() > before, "the tampering itself did nothing"
+    problems = problems_of(filled)
+    assert any(says in problem for problem in problems), problems
+    if "events" not in statement:
+        rebuild(filled.store)
+        assert problems_of(filled) == []
+    connection.close()
+    filled.store.close()
+
+
+def test_a_rebuilt_store_goes_on_as_before(house: House) -> None:
+    fill(house)
+    rebuild(house.store)
+    assert problems_of(house) == []
+    assert house.one(bump("counter 5", "again", by=1)).value == 6
+    house.clock.advance(2)
+    assert house.sweep() == 1, "what is due is still known"
+
+
+def test_pruning_drops_what_its_family_lets_go_of(house: House) -> None:
+    fill(house)
+    house.clock.advance(40 * DAY)
+    house.one(bump("counter 5", "late", by=1))
+    pruned = prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND)
+    assert pruned.entries > 20
+    assert problems_of(house) == []
+    with house.store.snapshot() as snapshot:
+        records = snapshot.state().of(COUNTER)
+    assert own_key("default", "counter 19") not in records, "it was closed long ago"
+    assert own_key("default", "counter 5") in records
+    assert house.one(bump("counter 5", "later", by=1)).value == 7
+    rebuild(house.store)
+    assert problems_of(house) == []
+
+
+def test_pruning_does_not_pass_what_a_family_keeps(house: House) -> None:
+    fill(house)
+    house.clock.advance(40 * DAY)
+    house.one(bump("counter 5", "late", by=1))
+    house.store.soft.put(COUNTER, {"slow reader": b"3", "quick reader": b"23"})
+    assert prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND, batch_entries=1).through <= 3
+    house.store.soft.put(COUNTER, {"slow reader": b""})
+    assert 3 < prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND, batch_entries=1).through <= 23
+
+
+def test_a_backup_holds_it_and_a_restore_brings_it_back(filled: House, tmp_path: Path) -> None:
+    path, copy = tmp_path / "leases.db", tmp_path / "copy.db"
+    backup(path, copy)
+    lost = filled.one(bump("counter 5", "lost", by=1))
+    restore(copy, path, clock=filled.clock, families=toy_families())
+    again = filled.one(bump("counter 5", "again", by=1))
+    assert (lost.value, again.value) == (6, 6)
+    assert again.fence > lost.fence, "no number comes again"
+    assert problems_of(filled) == []
+    filled.store.close()
+
+
+def test_it_is_all_there_when_the_store_is_opened_again(filled: House, tmp_path: Path) -> None:
+    filled.store.close()
+    house = House(
+        SqliteStore(tmp_path / "leases.db", clock=filled.clock, families=toy_families()), filled.clock
+    )
+    assert house.one(bump("counter 5", "again", by=1)).value == 6
+    assert problems_of(house) == []
+    house.store.close()
+
+
+def test_the_ledger_names_its_families_once(house: House) -> None:
+    fill(house)
+    events = house.events("store")
+    assert [expect(StoreOpened, event).families for event in events] == [{"lease": 1, "counter": 1}]
+
+
+Lacking = Callable[[Path, FakeClock], SqliteStore]
+
+
+def without_it(path: Path, clock: FakeClock) -> SqliteStore:
+    return SqliteStore(path, clock=clock)
+
+
+def with_an_older_one(path: Path, clock: FakeClock) -> SqliteStore:
+    return SqliteStore(path, clock=clock, families=toy_families())
+
+
+@pytest.mark.parametrize(("lacking", "name"), [(without_it, "counter 2"), (with_an_older_one, "counter 2")])
+def test_an_engine_that_lacks_a_family_refuses_to_write_and_says_which(
+    tmp_path: Path, clock: FakeClock, lacking: Lacking, name: str
+) -> None:
+    path = tmp_path / "leases.db"
+    first = House(SqliteStore(path, clock=clock, families=toy_families(version=2)), clock)
+    first.run(bump("a", "1"), claim("door"))
+    position = first.position()
+    store = lacking(path, clock)
+    with pytest.raises(StoreUnusable, match=name):
+        run_batch(store, [claim("gate")], Rules())
+    with store.snapshot() as snapshot:
+        assert [lease.resource for lease in snapshot.leases(LeaseQuery())] == ["door"], "it may still look"
+    assert first.position() == position
+    store.close()
+    first.store.close()
+
+
+def test_a_store_from_before_there_was_a_family_admits_it_later(tmp_path: Path, clock: FakeClock) -> None:
+    path = tmp_path / "leases.db"
+    old = SqliteStore(path, clock=clock, families=LEASES)
+    run_batch(old, [claim("door")], Rules())
+    house = House(SqliteStore(path, clock=clock, families=toy_families()), clock)
+    assert house.one(bump("a", "1")).value == 1
+    assert problems_of(house) == []
+    assert expect(FamiliesAdmitted, house.events("store")[-1]).families == {"counter": 1}
+    with pytest.raises(StoreUnusable, match="counter 1"):
+        run_batch(old, [claim("gate")], Rules())
+    old.close()
+    house.store.close()
+
+
+def test_history_is_found_by_family_and_by_what_it_is_about(house: House) -> None:
+    fill(house)
+    with house.store.snapshot() as snapshot:
+        found = snapshot.entries(EntryQuery(family=COUNTER, resource="counter 7"))
+        assert [entry.event.type for entry in found] == ["counter.bumped"]
+        assert not snapshot.entries(EntryQuery(family="lease", resource="counter 7"))

@@ -1,0 +1,89 @@
+"""What is broken on purpose about times without a registrar is found by the simulator."""
+
+from random import Random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from leasehold.engine import recording
+from leasehold.engine.port import Transaction
+from leasehold.engine.sealing import Sealer
+from leasehold.kernel.lease import lock_delay, queue
+from leasehold.kernel.ledger.events import RegistrarResumed
+from simulator import SimulationFailed, simulate
+from simulator.plan import SECOND, draw_plan
+
+SEEDS = 200
+
+
+def test_what_lapsed_is_not_kept_for_who_held_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_delay, "_settling_ns", lambda *_: 0)
+    assert "kept others away" in found()
+
+
+def test_what_lapsed_is_kept_closed_to_who_held_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "is_delayed_for", lambda lease, holder: False)
+    problem = found()
+    assert "was refused without reason" in problem or "nothing is in its way" in problem
+
+
+def test_what_lapsed_is_open_to_everybody_who_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue, "is_delayed_for", lambda lease, holder: lease.holder == "registrar")
+    assert "kept others away" in found()
+
+
+def test_something_is_kept_closed_although_the_registrar_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_delay, "may_leave_delay", lambda *_: True)
+    monkeypatch.setattr(lock_delay, "_settling_ns", lambda *_: 5 * SECOND)
+    assert "closed without reason" in found()
+
+
+def test_what_lapsed_is_kept_closed_for_longer_than_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    settling_ns = lock_delay._settling_ns
+    monkeypatch.setattr(lock_delay, "_settling_ns", lambda *facts: 2 * settling_ns(*facts))
+    assert "closed after" in found()
+
+
+def test_an_outage_that_is_forgotten_when_the_next_one_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Who comes up, falls and comes up again knows only of the second time.
+    record = recording.record
+
+    def forgetful(transaction: Transaction, events: Any, sealer: Sealer) -> None:
+        last_tick = transaction.authority.tick if transaction.authority is not None else 0
+        record(transaction, [_since(event, last_tick) for event in events], sealer)
+
+    monkeypatch.setattr(recording, "record", forgetful)
+    assert "the registrar was down since" in found()
+
+
+def test_an_outage_that_settles_for_longer_than_any_lease_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_longest_ttl_ns", lambda transaction: 3600 * SECOND)
+    assert "longer than any lease lasts" in found()
+
+
+def test_worlds_without_an_outage_know_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simulator.outages.resume", None)
+    peaceful = [seed for seed in range(20) if not outages_of(seed)]
+    assert len(peaceful) > 10
+    for seed in peaceful:
+        simulate(seed)
+
+
+def _since(event: Any, tick: int) -> Any:
+    return replace(event, down_since=tick) if isinstance(event, RegistrarResumed) else event
+
+
+def outages_of(seed: int) -> int:
+    """How often the registrar is down in the world of a seed."""
+    return len(draw_plan(seed, Random(seed)).outages)
+
+
+def found() -> str:
+    """Return the first promise that is seen to be broken where the registrar is down for a while."""
+    for seed in filter(outages_of, range(SEEDS)):
+        try:
+            simulate(seed)
+        except SimulationFailed as failure:
+            return failure.problem
+    raise AssertionError(f"nothing was noticed in {SEEDS} seeds")
