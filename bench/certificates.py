@@ -7,6 +7,8 @@ from bench.measuring import Report, quickest
 from leasehold.certificates.certificate import body_of
 from leasehold.certificates.issuing import issuer_of
 from leasehold.certificates.signing import sign
+from leasehold.engine.questions import ListKeys
+from leasehold.engine.registrar import Registrar
 
 RESOURCE = "reports/2026/42"
 
@@ -17,7 +19,9 @@ def run(report: Report, folder: Path) -> None:
         lease = leases.acquire(RESOURCE, ttl=600)
         keys = leases.certificate_keys()
         text = lease.certificate()
-        key, issuer = leases._registrar.signing_key(), issuer_of(leases._registrar.signing_keys())
+        registrar = leases._desk
+        assert isinstance(registrar, Registrar)
+        key, issuer = registrar.signing_key(), issuer_of(registrar.ask(ListKeys()))
         left_ns = round(lease.remaining * 1e9)
 
         def sign_only() -> str:

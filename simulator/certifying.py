@@ -26,6 +26,7 @@ from leasehold.certificates.issuing import certify, trusted_keys_of
 from leasehold.certificates.keys import TrustedKeys
 from leasehold.certificates.verifying import verify_certificate
 from leasehold.enforcing.fence import Fence
+from leasehold.engine.questions import ListKeys
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.signing import key_id_of
 from leasehold.errors import LeaseholdError
@@ -50,7 +51,8 @@ class _Desk:
     def __init__(self, store: SimulatedStore) -> None:
         self.store = store
 
-    def signing_keys(self) -> list[Key]:
+    def ask(self, question: ListKeys) -> list[Key]:
+        del question
         with self.store.snapshot() as snapshot:
             return snapshot.signing_keys()
 
@@ -179,7 +181,7 @@ class Notary:
             # Unknown, if a copy of the store from before the key was put in place.
             stage.tally.note("certificate of a retired key refused")
             admitted = [
-                key_id_of(key.public_key) for key in self._registrar.signing_keys() if key.is_admitted
+                key_id_of(key.public_key) for key in self._registrar.ask(ListKeys()) if key.is_admitted
             ]
             if error.facts.get("key_id") in admitted:
                 stage.violate("{} was refused because of its key, which is admitted", issued)
@@ -228,7 +230,7 @@ class Notary:
         try:
             certificate = self._verify(text, key)
         except (CertificateKeyUnknown, CertificateKeyRetired):
-            self._keys = trusted_keys_of(self._registrar)
+            self._keys = trusted_keys_of(self._registrar.ask(ListKeys()))
             certificate = self._verify(text, key)
         self._fences.setdefault(tenant, Fence()).admit(resource, certificate.token, certificate.mode)
         return certificate

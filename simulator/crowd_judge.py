@@ -151,6 +151,8 @@ def _overtakes(event: LeaseIssued | LeaseQueued, truth: Truth, sender: Command |
     direct = isinstance(event, LeaseIssued) and not event.claim_window_ns and event.adopted_from is None
     if not direct or event.holder == REGISTRAR:
         return None
+    if truth.settling.is_kept_for(event.holder, (event.tenant, event.resource), event.tick.value):
+        return None  # It could not renew while the registrar was down, and comes first.
     priority = sender.priority if isinstance(sender, Acquire) else 5
     place = place_of(event.tick.era, event.tick.value, priority)
     for one in truth.waiting.values():

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from leasehold.engine.batch import Outcome, Recall, Rules, run_batch
 from leasehold.engine.port import WouldBlock
-from leasehold.engine.registrar import won
+from leasehold.engine.status import won
 from leasehold.errors import StoreError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.ticket import NEXT_IN_LINE

@@ -53,6 +53,7 @@ class Judge:
         moment = Moment(
             first_tick=self._first_tick, last_tick=self._last_tick, position=self._position, alone=alone
         )
+        alone = alone and not self._is_among_others(store)
         self._lines.look(self._position, self._last_tick, alone=alone)
         now = (self._first_tick, self._last_tick)
         self._waits.look(self._position, now, alone=alone, untouched=not store.committed)
@@ -70,6 +71,11 @@ class Judge:
                 self._witness.crowd.note(command, outcome)
         if rung is not None and not any(isinstance(outcome, StoreError) for outcome in outcomes):
             self._waits.check_rings(store.committed, rung)
+
+    def _is_among_others(self, store: SimulatedStore) -> bool:
+        """Say whether something of another family was committed, too: it may have ended leases afterwards."""
+        events = (entry.event for batch in store.committed for entry in batch.entries)
+        return any(not event.is_own and not self._witness.company.is_of_leases(event) for event in events)
 
     def check_look(self, lease_ids: tuple[str, ...], granted: Granted, tick: int) -> None:
         """Check what a waiter has taken by looking, at a tick: it has won that, whole, and for so long."""

@@ -40,7 +40,7 @@ class Settling:
 
     def _resume(self, event: RegistrarResumed) -> str | None:
         now, since, earlier = event.tick.value, self._truth.ticks[-1].value, self._outage
-        if earlier is not None and earlier.settles_until > now:
+        if earlier is not None and earlier.settles_until > since:
             since = earlier.since
         self._outage = Outage(since, now, event.settles_until)
         if event.down_since != since:
@@ -68,3 +68,15 @@ class Settling:
     def has_lapsed(self, end_tick: int) -> bool:
         """Say whether what ended at a tick did so in the last outage."""
         return self._outage is not None and self._outage.since < end_tick <= self._outage.until
+
+    def is_kept_for(self, holder: str, key: tuple[str, str], tick: int) -> bool:
+        """Say whether a resource is kept, or was until now, for who could not renew its lease there."""
+        outage = self._outage
+        return (
+            outage is not None
+            and tick < outage.settles_until
+            and any(
+                lease.delayed_for == holder and lease.key == key and lease.end_tick == outage.settles_until
+                for lease in self._truth.leases.values()
+            )
+        )

@@ -43,7 +43,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     """Where the ledger ended before."""
     alone: bool
-    """There was nothing else in it, and the first try was the last."""
+    """There was nothing else in it, but for what time had done, and the first try was the last."""
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,8 +71,6 @@ class WaitJudge:
             self._check_place(lease.holder, place)
         if not self._alone or any(one.issued_position > self._position and not one.pending for one in claim):
             return
-        if any(self._ended_here(place.lease_id) for place in waiting.places):
-            return  # Time has ended something of another family, and with that what was in the way.
         truth, tick = self._truth, self._first_tick
         stands = all(one.lease_id in truth.waiting or one.is_upgrading(tick) for one in claim)
         self._require(stands, "{} was told to wait, and does not: {}", command, waiting)
@@ -98,10 +96,6 @@ class WaitJudge:
             place.lease_id,
             holder,
         )
-
-    def _ended_here(self, lease_id: str | None) -> bool:
-        lease = self._truth.leases.get(lease_id or "")
-        return lease is not None and (lease.ended_position or 0) > self._position
 
     def _latest_ns(self, found: list[list[TrueLease]], position: int) -> int:
         """Return after how long a waiter with a place in the queue has to ask again at the latest."""

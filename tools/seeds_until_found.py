@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from simulator import SimulationFailed, simulate
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,8 +14,7 @@ from leasehold.client.inputs import Duration, Page
 from leasehold.client.sync_client import Client
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_leases import HeldLeases
-from leasehold.engine.registrar import LeaseStatus
-from leasehold.engine.waiters import Waiter
+from leasehold.engine.questions import LeaseStatus, Waiter
 from leasehold.errors import (
     AlreadyHeld,
     AlreadyWaiting,

@@ -237,7 +237,7 @@ def _below(kind: type[LeaseholdError]) -> Iterator[type[LeaseholdError]]:
 def error_of(refusal: Refusal) -> LeaseholdError:
     """Return the exception that a refusal becomes for callers in this language."""
     expires_in = None if refusal.expires_in_ns is None else refusal.expires_in_ns / NANOSECONDS_PER_SECOND
-    return _error_with(refusal.rule or refusal.code)(
+    return error_with(refusal.rule or refusal.code)(
         message_of(refusal, expires_in),
         lease_id=refusal.lease_id,
         resource=refusal.resource,
@@ -257,6 +257,6 @@ def error_of(refusal: Refusal) -> LeaseholdError:
 
 
 @cache
-def _error_with(code: str) -> type[LeaseholdError]:
+def error_with(code: str) -> type[LeaseholdError]:
     """Return the error that has a code: of this module, or of the face whose family refuses with it."""
     return next((kind for kind in _below(LeaseholdError) if kind.code == code), Refused)

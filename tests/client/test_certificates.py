@@ -9,7 +9,7 @@ import leasehold
 from leasehold.certificates.errors import CertificateExpired, CertificateKeyRetired, CertificateKeyUnknown
 from leasehold.certificates.issuing import trusted_keys_of
 from leasehold.engine.keyholding import rotate
-from leasehold.engine.registrar import Registrar
+from leasehold.engine.questions import ListKeys
 from leasehold.engine.signing import SigningKey
 from leasehold.kernel.lease.commands import Acquire, Derive
 from leasehold.kernel.lease.scope import Scope
@@ -17,6 +17,7 @@ from leasehold.kernel.ledger.keys import Key, voucher_message
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
+from tests.engine.doubles import registrar_of
 
 
 def checked(text: str, keys: Any, clock: FakeClock, resource: str = "door") -> leasehold.Certificate:
@@ -159,11 +160,6 @@ async def test_after_a_reboot_a_lease_that_survived_is_certified_with_what_it_ha
     assert proven.expires_at_ns == clock.wall_ns() + 40 * 10**9
 
 
-def registrar_of(client: Any) -> Registrar:
-    registrar: Registrar = getattr(client, "target", client)._registrar
-    return registrar
-
-
 async def test_a_child_is_certified_with_its_scope_until_any_lease_above_it_ends(
     leases: Any, clock: FakeClock
 ) -> None:
@@ -219,7 +215,7 @@ async def test_after_a_rotation_the_new_key_signs_and_the_retired_one_proves_not
 async def test_a_key_that_nobody_vouches_for_is_not_published(leases: Any, clock: FakeClock) -> None:
     lease = await leases.acquire("door")
     store = registrar_of(leases).store
-    first, impostor = registrar_of(leases).signing_keys()[0], SigningKey(bytes(32))
+    first, impostor = registrar_of(leases).ask(ListKeys())[0], SigningKey(bytes(32))
     lonely = Key(
         public_key=impostor.public_key, number=2, enrolled_at_ns=0, enrolled_by="mallory", vouched_by=b""
     )
@@ -229,16 +225,6 @@ async def test_a_key_that_nobody_vouches_for_is_not_published(leases: Any, clock
         lonely, vouched_by=first.public_key, voucher=own.sign(voucher_message(impostor.public_key))
     )
     for key, trusted in ((lonely, 1), (liar, 1), (friend, 2)):
-        keys = trusted_keys_of(KeysOf([first, key]))
+        keys = trusted_keys_of([first, key])
         assert len(keys.to_jwks()["keys"]) == trusted
         assert checked(await lease.certificate(), keys, clock).holder == "ann"
-
-
-class KeysOf(Registrar):
-    """A registrar whose ledger has just these keys."""
-
-    def __init__(self, keys: list[Key]) -> None:
-        self._keys = keys
-
-    def signing_keys(self) -> list[Key]:
-        return self._keys

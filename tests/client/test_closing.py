@@ -19,7 +19,7 @@ class Late:
     """A registrar whose answers to claims, or the releases that are sent to it, come late."""
 
     def __init__(self, client: Any, kind: type) -> None:
-        registrar: Any = getattr(client, "target", client)._registrar
+        registrar: Any = getattr(client, "target", client)._desk
         self._call, self._submit, self._close = registrar.call, registrar.submit, registrar.close
         self._kind = kind
         self.under_way = threading.Event()

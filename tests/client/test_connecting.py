@@ -11,6 +11,7 @@ from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.ledger.limits import TTL_MINIMUM_NS
 from leasehold.stores.sqlite import SqliteStore
 from tests.client.worlds import SIGNAL_SECONDS
+from tests.engine.doubles import registrar_of
 
 
 def test_what_one_client_does_another_sees(tmp_path: Path) -> None:
@@ -65,7 +66,8 @@ def test_quotas_are_given_when_connecting(tmp_path: Path) -> None:
 
 def be_patient(leases: leasehold.AsyncClient | leasehold.Client) -> None:
     """Let a client wait longer from now on: the turn of others is over, but a busy machine takes its time."""
-    leases._registrar.timeout = leases._registrar._committer._timeout = SIGNAL_SECONDS
+    registrar = registrar_of(leases)
+    registrar.timeout = registrar._committer._timeout = SIGNAL_SECONDS
 
 
 def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:

@@ -21,12 +21,13 @@ import pytest
 
 import leasehold
 from leasehold.engine.audit import audit
+from leasehold.engine.questions import FindHolders
 from leasehold.engine.registrar import Registrar
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from tests.client.processes import Python
 from tests.client.worlds import SIGNAL_SECONDS
-from tests.engine.doubles import WatchedStore
+from tests.engine.doubles import WatchedStore, registrar_of
 
 # What runs there runs when the collector pleases, and what it raises goes nowhere.
 _FINALIZERS = (weakref.__file__, _weakrefset.__file__)
@@ -80,7 +81,7 @@ def assert_free(client: leasehold.Client, moment: str) -> None:
 
 
 def assert_sound(client: leasehold.Client) -> None:
-    assert audit(client._registrar.store).problems == []
+    assert audit(registrar_of(client).store).problems == []
 
 
 def test_ctrl_c_at_any_moment_of_acquiring_leaves_no_lease_behind(client: leasehold.Client) -> None:
@@ -188,7 +189,7 @@ def test_a_real_ctrl_c_while_another_process_writes_leaves_no_lease_behind(tmp_p
         process.write_line("go on")
         assert process.read_line() == "going on"
         assert process.ends() == 0
-    assert registrar.standing_on("default", "door") == []
+    assert registrar.ask(FindHolders(tenant="default", resource="door")) == []
     registrar.close()
 
 
@@ -283,7 +284,7 @@ async def test_a_cancelled_acquire_of_a_client_that_was_closed_meanwhile_is_stil
     stalled.store.occupy()
     acquiring = asyncio.ensure_future(stalled.leases.acquire("door"))
     await stalled.wait_for_the_store()
-    stalled.leases._registrar._committer._closed = True
+    registrar_of(stalled.leases)._committer._closed = True
     acquiring.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -325,5 +326,5 @@ async def test_an_acquire_that_meets_the_closing_of_its_client_gives_the_lease_b
     stalled.leases._closed = False
     await stalled.leases.acquire("behind it in the queue", holder="bob")
 
-    assert other.standing_on("default", "door") == []
+    assert other.ask(FindHolders(tenant="default", resource="door")) == []
     await stalled.leases.close()

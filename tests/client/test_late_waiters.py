@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.answers import Granted, Waiting
 from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.ticket import ASK_AGAIN_NS, KEPT_NS
@@ -24,14 +23,14 @@ class Stopping:
     """Stops a client's process for a while, right behind the answer to a claim of a certain kind."""
 
     def __init__(self, client: Any, clock: FakeClock, after: type, stop_ns: int) -> None:
-        registrar: Registrar = getattr(client, "target", client)._registrar
+        registrar: Any = getattr(client, "target", client)._desk
         self._submit, self._call = registrar.submit, registrar.call
-        self._ring = registrar.store.bells.ring
+        self._ring = registrar.bells.ring
         self._clock = clock
         self._after = after
         self._left_ns = stop_ns
-        registrar.submit = self.submit  # type: ignore[method-assign, assignment]
-        registrar.call = self.call  # type: ignore[method-assign, assignment]
+        registrar.submit = self.submit
+        registrar.call = self.call
 
     def submit(self, command: Any, deliver: Any) -> Any:
         def stop_and_deliver(outcome: Any) -> None:
@@ -80,6 +79,6 @@ async def test_a_waiter_that_lost_its_place_while_it_was_stopped_queues_anew(
 async def test_a_waiter_asks_by_itself_when_the_lease_in_its_way_should_be_over(real_world: World) -> None:
     ann, bob = real_world.connect(holder="ann"), real_world.connect(holder="bob")
     began = time.monotonic()
-    getattr(ann, "target", ann)._registrar.call(claim("door", "ann", ttl_ns=SECOND // 5))
+    getattr(ann, "target", ann)._desk.call(claim("door", "ann", ttl_ns=SECOND // 5))
     await bob.acquire("door", wait=60)
     assert 0.2 <= time.monotonic() - began < ASK_AGAIN_NS / SECOND

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import leasehold
+from leasehold.engine.desk import Failure
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import SIGNAL_SECONDS, World
 from tests.engine.doubles import claim
@@ -93,7 +94,7 @@ async def test_whoever_is_called_may_use_the_client(
     called = threading.Event()
 
     def take_another(error: leasehold.LeaseholdError) -> None:
-        answered.append(plain._registrar.call(claim("another")))
+        answered.append(plain._desk.call(claim("another")))
         called.set()
 
     lease = await leases.acquire("door", ttl=30, on_lost=take_another)
@@ -147,10 +148,10 @@ async def test_a_store_that_is_down_for_a_while_loses_nothing(
     world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = await leases.acquire("door", ttl=30)
-    registrar = getattr(leases, "target", leases)._registrar
+    registrar = getattr(leases, "target", leases)._desk
 
     def down(command: Any, deliver: Any) -> None:
-        deliver(leasehold.StoreFailed("the disk is away"))
+        deliver(Failure.of(leasehold.StoreFailed("the disk is away")))
 
     with monkeypatch.context() as broken:
         broken.setattr(registrar, "submit", down)
@@ -174,8 +175,10 @@ async def test_a_store_that_is_down_for_too_long_loses_the_lease_in_time(
     world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = await leases.acquire("door", ttl=30)
-    registrar = getattr(leases, "target", leases)._registrar
-    monkeypatch.setattr(registrar, "submit", lambda command, deliver: deliver(leasehold.StoreFailed("away")))
+    registrar = getattr(leases, "target", leases)._desk
+    monkeypatch.setattr(
+        registrar, "submit", lambda command, deliver: deliver(Failure.of(leasehold.StoreFailed("away")))
+    )
     for _ in range(30):
         assert not lease.lost
         clock.advance(1)

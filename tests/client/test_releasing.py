@@ -8,6 +8,7 @@ import leasehold
 from leasehold.kernel.lease.commands import Release
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
+from tests.engine.doubles import registrar_of
 
 
 async def ends(leases: Any) -> list[tuple[str, str]]:
@@ -168,7 +169,7 @@ async def test_a_sweep_goes_beyond_one_batch(world: World, clock: FakeClock) -> 
         await leases.acquire(f"door-{number}", ttl=5)
     clock.advance(5)
     plain = getattr(leases, "target", leases)
-    plain._registrar._committer._next_sweep = float("inf")  # Nobody sweeps in passing.
+    registrar_of(plain)._committer._next_sweep = float("inf")  # Nobody sweeps in passing.
 
     assert await leases.sweep(limit=5_000) == 1_010
 

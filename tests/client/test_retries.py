@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import leasehold
+from leasehold.engine.desk import Failure
 from leasehold.kernel.ledger.commands import Command
 from tests.client.worlds import World
 
@@ -16,8 +17,8 @@ class LostReplies:
     def __init__(self, client: Any, count: int, error: leasehold.StoreError) -> None:
         self.commands: list[Command] = []
         self._left = count
-        self._error = error
-        registrar = getattr(client, "target", client)._registrar
+        self._error = Failure.of(error)
+        registrar = getattr(client, "target", client)._desk
         self._call, self._submit = registrar.call, registrar.submit
         registrar.call, registrar.submit = self.call, self.submit
 

@@ -20,7 +20,7 @@ from leasehold.stores.memory import MemoryStore
 from tests.client.processes import Python
 from tests.client.test_interrupts import CtrlC
 from tests.client.worlds import SIGNAL_SECONDS, World
-from tests.engine.doubles import claim
+from tests.engine.doubles import claim, registrar_of
 
 
 def meanwhile(world: World, work: Coroutine[Any, Any, Any]) -> "asyncio.Future[Any]":
@@ -335,7 +335,7 @@ def test_ctrl_c_at_any_moment_of_waiting_leaves_neither_a_waiter_nor_a_lease(
         assert waiting == [], f"left behind after Ctrl-C on {ctrl_c.moment}"
     assert nth > 100
     gc.collect()  # A socket that was being made when Ctrl-C came is closed by this.
-    assert audit(crowded._registrar.store).problems == []
+    assert audit(registrar_of(crowded).store).problems == []
 
 
 @pytest.mark.slow
@@ -345,7 +345,7 @@ def test_ctrl_c_at_any_moment_of_being_granted_leaves_neither_a_waiter_nor_a_lea
 ) -> None:
     """The blocker expires at once, so the second question is answered with the lease."""
     for nth in range(1, 5_000):
-        crowded._registrar.call(claim("door", "bob", ttl_ns=3_000_000))
+        crowded._desk.call(claim("door", "bob", ttl_ns=3_000_000))
         ctrl_c = CtrlC(nth)
         if not interrupts(ctrl_c, lambda: crowded.acquire("door", wait=True)):
             crowded.release_all("ann")
@@ -360,7 +360,7 @@ def test_ctrl_c_at_any_moment_of_being_granted_leaves_neither_a_waiter_nor_a_lea
         crowded.release_all("bob")
     assert nth > 100
     gc.collect()  # A socket that was being made when Ctrl-C came is closed by this.
-    assert audit(crowded._registrar.store).problems == []
+    assert audit(registrar_of(crowded).store).problems == []
 
 
 WAITER = """

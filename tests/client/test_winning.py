@@ -19,7 +19,7 @@ _WINDOW = 40.0
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give winners time, and let no keeper come before us, however slow the machine is."""
-    for module in ("kernel.lease.queue", "engine.registrar", "engine.kept"):
+    for module in ("kernel.lease.queue", "engine.status", "engine.kept"):
         monkeypatch.setattr(f"leasehold.{module}.CLAIM_WINDOW_NS", int(_WINDOW * 1e9))
     monkeypatch.setattr("leasehold.engine.keeper._CONFIRM_AFTER_NS", int(_WINDOW * 1e9) // 2)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import leasehold
+from leasehold.engine.desk import Failure
 from leasehold.kernel.lease.commands import Release
 from leasehold.testing.clock import FakeClock
 
@@ -131,15 +132,18 @@ class Unreachable:
     """Makes every release fail as a broken disk would."""
 
     def __init__(self, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        registrar = getattr(client, "target", client)._registrar
+        registrar = getattr(client, "target", client)._desk
         call, submit = registrar.call, registrar.submit
+        full = Failure.of(leasehold.StoreFull("no space"))
 
         def call_and_fail(command: Any) -> Any:
-            return leasehold.StoreFull("no space") if isinstance(command, Release) else call(command)
+            return (
+                Failure.of(leasehold.StoreFull("no space")) if isinstance(command, Release) else call(command)
+            )
 
         def submit_and_fail(command: Any, deliver: Any) -> None:
             if isinstance(command, Release):
-                deliver(leasehold.StoreFull("no space"))
+                deliver(full)
             else:
                 submit(command, deliver)
 

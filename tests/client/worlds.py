@@ -31,10 +31,11 @@ from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
-from leasehold.registry import all_families
+from leasehold.registry import REPLIES, all_families
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
+from tests.client.wire import WireDesk
 
 SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""
@@ -193,7 +194,8 @@ class World:
     def __init__(self, store: str, client: str, clock: Clock, folder: Path) -> None:
         self.clock = clock
         self.blocking = client == "blocking"
-        self._memory = MemoryStore(clock) if store == "memory" else None
+        self._memory = None if store == "sqlite" else MemoryStore(clock)
+        self._wired = store == "wire"
         self._path = folder / "leases.db"
         self._clients: list[Any] = []
         self._keepers: list[Keeper] = []
@@ -209,7 +211,9 @@ class World:
         self, *, quotas: Quotas | None = None, timeout: float = SIGNAL_SECONDS, **options: Any
     ) -> Any:
         """Open another client on the same store."""
-        registrar = Registrar(self.store(quotas), timeout=timeout)
+        registrar: Any = Registrar(self.store(quotas), timeout=timeout, also=REPLIES)
+        if self._wired:
+            registrar = WireDesk(registrar)
         chosen: dict[str, Any] = {"clock": self.clock, "trust": _EXACT} | options
         client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
         if isinstance(self.clock, FakeClock):

@@ -12,6 +12,7 @@ from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Snapshot, SoftState, Store, Transaction, WouldBlock
+from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import Sealer
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire, Release
@@ -50,6 +51,14 @@ def expect(kind: type[Kind], outcome: object) -> Kind:
     """The outcome, which has to be of one kind."""
     assert isinstance(outcome, kind), outcome
     return outcome
+
+
+def registrar_of(client: Any) -> Registrar:
+    """The registrar that a client, of whatever shape, talks to."""
+    desk = getattr(client, "target", client)._desk
+    desk = getattr(desk, "inner", desk)
+    assert isinstance(desk, Registrar)
+    return desk
 
 
 def created(batch: Batch) -> list[Lease]:

@@ -11,6 +11,7 @@ from leasehold.engine.clock import SystemClock
 from leasehold.engine.keeper import _NOT_ASLEEP_NS, Keeper
 from leasehold.engine.kept import Kept
 from leasehold.engine.port import EntryQuery
+from leasehold.engine.questions import FindHolders, ReadLedger
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, LeaseExpired, LeaseholdError, LeaseTerminal, StoreBusy
@@ -19,7 +20,7 @@ from leasehold.kernel.lease.commands import (
     Renew,
     Revoke,
 )
-from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
+from leasehold.kernel.ledger.commands import Command
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import SIGNAL_SECONDS, claim, expect, granted, release
@@ -38,11 +39,11 @@ class Desk(Registrar):
         self.sent: list[tuple[Command, Callable[[Outcome], None]]] = []
         self.refuses: Exception | None = None
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
         if self.refuses is not None:
             raise self.refuses
         self.sent.append((command, deliver))
-        return Call(command, deliver, caller)
+        return Call(command, deliver)
 
     def renewals(self) -> list[tuple[str, ...]]:
         """The leases of each renewal that has not been answered yet."""
@@ -161,7 +162,7 @@ def test_leases_that_are_due_at_about_the_same_time_are_renewed_together(holder:
     holder.pass_time(THIRD)
     holder.desk.answer()
 
-    history = holder.desk.entries(EntryQuery(types=("lease.renewed",)))
+    history = holder.desk.ask(ReadLedger(query=EntryQuery(types=("lease.renewed",))))
     assert [set(entry.event.keys) for entry in history] == [names]
 
 
@@ -269,7 +270,7 @@ def test_the_window_closes_earlier_than_the_lease_by_drift_and_margin(clock: Fak
 
     assert len(holder.losses) == 1
     assert kept.trusted_for_ns == 0
-    assert holder.desk.standing_on("default", "door")[0].expires_in == pytest.approx(1.3)
+    assert holder.desk.ask(FindHolders(tenant="default", resource="door"))[0].expires_in == pytest.approx(1.3)
 
 
 def test_a_definite_refusal_is_a_loss_at_once(holder: Holder) -> None:
@@ -459,7 +460,7 @@ class Threaded:
         position, seen = 0, 0
         while seen < count:
             assert self.registrar.store.wait(position, SIGNAL_SECONDS)
-            for entry in self.registrar.entries(EntryQuery(after=position)):
+            for entry in self.registrar.ask(ReadLedger(query=EntryQuery(after=position))):
                 position = entry.position
                 seen += entry.event.type == "lease.renewed"
 

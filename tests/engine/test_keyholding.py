@@ -5,6 +5,7 @@ import pytest
 from leasehold.engine.audit import audit
 from leasehold.engine.keyholding import retire, rotate, vouch
 from leasehold.engine.port import Store
+from leasehold.engine.questions import FindHead, ListKeys
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing, key_id_of
@@ -24,7 +25,7 @@ def as_another_user(store: Store) -> None:
 
 def test_the_first_key_is_pinned_by_the_first_entry(store: Store) -> None:
     registrar = Registrar(store)
-    (key,) = registrar.signing_keys()
+    (key,) = registrar.ask(ListKeys())
     assert key.public_key == registrar.signing_key().public_key
     assert key.is_vouched_for
     registrar.close()
@@ -84,7 +85,7 @@ def test_a_key_that_is_vouched_for_after_all_verifies(store: Store) -> None:
 def test_looking_needs_no_key(store: Store) -> None:
     Registrar(store)
     as_another_user(store)
-    assert Registrar(store).position() == 1
+    assert Registrar(store).ask(FindHead()).position == 1
     assert len(keys_of(store)) == 1
 
 

@@ -9,6 +9,7 @@ from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import EntryQuery, Head, Store
 from leasehold.engine.pruning import Pruning, prune
+from leasehold.engine.questions import FindBeginning, FindHead, FindLease, FollowLedger, ReadLedger
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import HistoryPruned, InvalidInput
 from leasehold.kernel.lease.answers import Granted
@@ -97,7 +98,7 @@ def test_nothing_that_stands_goes_however_old_it_is(
     clock.advance(28 * DAY)
     registrar.call(claim("gate"))
     assert pruned(store, keep=DAY).entries == 2
-    status = registrar.get(lease.lease_id)
+    status = registrar.ask(FindLease(lease_id=lease.lease_id))
     assert status is not None
     assert status.is_live
     assert registrar.call(claim("door", "bob")).code == "HELD"
@@ -131,7 +132,7 @@ def test_the_parents_of_what_stands_stay_although_they_have_ended(
     assert pruned(store, keep=DAY).entries == 4
     assert {parent.lease_id, child.lease_id} <= lease_ids(store)
     registrar.call(release(parent))
-    status = registrar.get(child.lease_id)
+    status = registrar.ask(FindLease(lease_id=child.lease_id))
     assert status is not None
     assert status.lease.state is LeaseState.REVOKED
     clock.advance(2 * DAY)
@@ -251,22 +252,24 @@ def test_who_follows_from_a_place_that_is_gone_is_told(
     clock.advance(31 * DAY)
     pruned(store)
     for gone in (1, 2):
-        with pytest.raises(HistoryPruned, match="go on behind 3") as caught:
-            registrar.follow(EntryQuery(after=gone))
+        with pytest.raises(HistoryPruned, match="continue after 3") as caught:
+            registrar.ask(FollowLedger(query=EntryQuery(after=gone)))
         assert caught.value.position == 3
     for there in (0, 3):
-        assert [entry.position for entry in registrar.follow(EntryQuery(after=there))[0]] == [4]
+        assert [
+            entry.position for entry in registrar.ask(FollowLedger(query=EntryQuery(after=there))).entries
+        ] == [4]
 
 
 def test_a_head_that_was_pruned_cannot_be_compared_and_the_last_one_can(
     store: Store, registrar: Registrar, clock: FakeClock
 ) -> None:
-    heads = [registrar.head()]
+    heads = [registrar.ask(FindHead())]
     registrar.call(claim("door"))
-    heads.append(registrar.head())
+    heads.append(registrar.ask(FindHead()))
     clock.advance(31 * DAY)
     registrar.call(claim("gate"))
-    heads.append(registrar.head())
+    heads.append(registrar.ask(FindHead()))
     assert pruned(store).through == 2
     found = audit(store, expected=heads[0])
     assert found.first_bad == 1
@@ -366,11 +369,11 @@ def test_what_is_left_of_the_history_of_a_pruned_lease_is_found(
     old = granted(registrar.call(claim("door")))
     clock.advance(20 * DAY)
     registrar.call(Sweep(family="lease", key=old.lease_id, request_id="late"))
-    assert registrar.beginning() is None
+    assert registrar.ask(FindBeginning()) is None
     pruned(store, keep=15 * DAY)
     assert lease_ids(store) == set()
-    left = registrar.entries(EntryQuery(lease_id=old.lease_id))
+    left = registrar.ask(ReadLedger(query=EntryQuery(lease_id=old.lease_id)))
     assert [(entry.position, entry.event.type) for entry in left] == [(3, "lease.expired")]
-    begins = registrar.beginning()
+    begins = registrar.ask(FindBeginning())
     assert begins is not None
     assert (begins.pruned, begins.checkpoint, begins.actor) == (2, 4, "ops")

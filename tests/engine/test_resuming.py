@@ -73,3 +73,26 @@ def test_what_lapses_after_it_has_resumed_is_open_at_once(store: Store, clock: F
     resume(store)
     clock.advance(41)
     granted(run_batch(store, [claim("door", "bob")], RULES)[0])
+
+
+def test_who_could_not_renew_comes_before_everybody_who_waits(store: Store, clock: FakeClock) -> None:
+    run_batch(store, [claim("door", ttl_ns=10 * SECOND)], RULES)
+    waiting = claim("door", "bob", wait=True)
+    run_batch(store, [waiting], RULES)
+    clock.advance(20)
+    resume(store)
+    granted(run_batch(store, [claim("door")], RULES)[0])
+    expect(Waiting, run_batch(store, [waiting], RULES)[0])
+    assert audit(store).problems == []
+
+
+def test_an_outage_that_had_not_settled_goes_on_with_the_next(store: Store, clock: FakeClock) -> None:
+    run_batch(store, [claim("door", ttl_ns=10 * SECOND), claim("gate", ttl_ns=100 * SECOND)], RULES)
+    clock.advance(20)
+    resume(store)
+    run_batch(store, [claim("door", "bob")], RULES)  # So that what keeps it closed is on record.
+    clock.advance(5)
+    resume(store)
+    assert expect(Refusal, run_batch(store, [claim("door", "bob")], RULES)[0]).code == "HELD"
+    granted(run_batch(store, [claim("door")], RULES)[0])
+    assert audit(store).problems == []

@@ -60,11 +60,16 @@ def test_a_record_can_be_swept_by_name(watched: WatchedStore, clock: FakeClock) 
     assert run_batch(watched, [named, named], RULES) == [Swept(ended=True), Swept(ended=False)]
 
 
-@pytest.mark.parametrize("name", ["nobody", ""])
-def test_what_is_not_there_is_not_swept(watched: WatchedStore, name: str) -> None:
-    assert run_batch(watched, [Sweep(family="lease", key=name, request_id="r")], RULES) == [
-        Swept(ended=False)
-    ]
+def test_what_is_not_there_is_not_swept(watched: WatchedStore) -> None:
+    nobody = Sweep(family="lease", key="nobody", request_id="r")
+    assert run_batch(watched, [nobody], RULES) == [Swept(ended=False)]
+
+
+@pytest.mark.parametrize("field", ["key", "request_id", "tenant"])
+def test_a_sweep_of_nothing_is_refused(watched: WatchedStore, field: str) -> None:
+    fields = {"key": "x", "request_id": "r", "tenant": "default"} | {field: ""}
+    (refusal,) = run_batch(watched, [Sweep(family="lease", **fields)], RULES)
+    assert expect(Refusal, refusal).field == field
 
 
 def test_a_family_that_nobody_knows_cannot_be_swept(watched: WatchedStore) -> None:

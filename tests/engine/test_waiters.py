@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from leasehold.engine.questions import FindWaiters
 from leasehold.engine.registrar import Registrar
-from leasehold.engine.waiters import waiters
 from leasehold.kernel.lease.model import Mode
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
@@ -25,7 +25,8 @@ def join(
 
 
 def estimates(registrar: Registrar, resource: str = "door") -> dict[str, float]:
-    return {one.lease.holder: one.estimate for one in waiters(registrar, "default", resource, 0)}
+    found = registrar.ask(FindWaiters(tenant="default", resource=resource))
+    return {one.lease.holder: one.estimate for one in found}
 
 
 def test_those_who_want_it_alone_come_one_after_the_other(registrar: Registrar) -> None:

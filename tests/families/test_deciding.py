@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given, settings
 
 from leasehold.engine.batch import Request, Rules, run_taken
+from leasehold.engine.port import LeaseQuery
 from leasehold.errors import error_of
 from leasehold.kernel.lease.answers import Granted, Waiting
 from leasehold.kernel.lease.commands import Acquire, Release, Revoke
+from leasehold.kernel.lease.events import LeaseExpired
+from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.draft import Draft
+from leasehold.kernel.ledger.family import Families, Family, Reaction, Stage
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
@@ -26,6 +31,7 @@ from tests.families.toy import (
     CounterBumped,
     CounterClosed,
     Finish,
+    Record,
     Value,
     toy_families,
 )
@@ -238,3 +244,26 @@ def test_leases_are_what_they_were(house: House) -> None:
     assert expect(Refusal, house.one(claim("door", "bob"))).code == "HELD"
     house.one(Release(lease_ids=("x",), holder="ann", request_id="y"))
     granted(house.one(claim("door", "bob")))
+
+
+def grab(event: LeaseExpired, draft: Draft) -> None:
+    """Ask, at once and for somebody else, for whatever has expired."""
+    name = f"grabbed-{event.lease_id}"
+    draft.call(claim(event.resource, "greedy", lease_id=name, request_id=name))
+
+
+def test_what_is_kept_closed_is_so_before_anybody_reacts_to_the_end(clock: FakeClock) -> None:
+    greedy = Family(
+        name="greedy",
+        record=Record,
+        events=(),
+        evolve=lambda record, event, key: record,
+        reacts={LeaseExpired: Reaction(Stage.THEN, grab)},
+    )
+    house = House(MemoryStore(clock=clock, families=Families((lease_family(), greedy))), clock)
+    house.run(claim("door", lock_delay_ns=60 * SECOND), claim("gate"))
+    clock.advance(10)
+    assert house.sweep() == 2
+    with house.store.snapshot() as snapshot:
+        held = [lease for lease in snapshot.leases(LeaseQuery()) if lease.state is LeaseState.ACTIVE]
+    assert {lease.resource: lease.holder for lease in held} == {"door": "registrar", "gate": "greedy"}

@@ -16,7 +16,7 @@ from leasehold.kernel.lease.answers import Granted, Renewal
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Derive
 from leasehold.kernel.lease.model import Mode
-from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
+from leasehold.kernel.ledger.commands import Command
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
 
@@ -26,8 +26,8 @@ SECOND = 1_000_000_000
 class Desk(Registrar):
     """A registrar that answers at once."""
 
-    def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
-        deliver(self.call(command, caller))
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
+        deliver(self.call(command))
         return Call(command, deliver)
 
 

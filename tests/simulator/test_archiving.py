@@ -15,7 +15,8 @@ from leasehold.certificates.certificate import body_of
 from leasehold.enforcing.fence import Fence
 from leasehold.engine import pruning, walking
 from leasehold.engine.beginning import find_beginning
-from leasehold.engine.registrar import LeaseStatus, status_of
+from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.status import status_of
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger import checkpoint

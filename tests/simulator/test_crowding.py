@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.engine import registrar
+from leasehold.engine import status
 from leasehold.engine.port import Snapshot
 from leasehold.kernel.lease import deadlock, decision, plan, ticket
 from leasehold.kernel.lease import lock_delay as delaying
@@ -230,7 +230,7 @@ def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.MonkeyPatch) -> None:
     def boastful(snapshot: Snapshot, lease_ids: tuple[str, ...]) -> Granted | None:
-        seen = registrar.won(snapshot, lease_ids)
+        seen = status.won(snapshot, lease_ids)
         return None if seen is None else replace(seen, expires_in_ns=2 * seen.lease.ttl_ns)
 
     monkeypatch.setattr("simulator.engine.won", boastful)
@@ -238,7 +238,7 @@ def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.Mon
 
 
 def test_a_look_that_takes_what_is_still_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registrar, "_can_wait_for_confirmation", lambda status: status.expires_in > 0)
+    monkeypatch.setattr(status, "_can_wait_for_confirmation", lambda one: one.expires_in > 0)
     assert "is still waited for" in found()
 
 

@@ -11,9 +11,11 @@ from leasehold.certificates.certificate import body_of
 from leasehold.certificates.keys import TrustedKeys
 from leasehold.certificates.signing import sign
 from leasehold.engine.port import Snapshot
-from leasehold.engine.registrar import LeaseStatus, Registrar, status_of
+from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import is_signed, key_id_of
+from leasehold.engine.status import status_of
 from leasehold.errors import LeaseLost, error_of
 from leasehold.kernel.lease.decision import not_found
 from leasehold.kernel.lease.model import LeaseState
@@ -25,12 +27,12 @@ _issuers: WeakKeyDictionary[Registrar, tuple[int, str]] = WeakKeyDictionary()
 """The names of registrars, and the epoch in which each was asked: another ledger in its place raises it."""
 
 
-def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
+def certify(registrar: Registrar, tenant: str | None, lease_id: str) -> str:
     """Return a certificate of a lease; raise why there can be none."""
     with registrar.store.snapshot() as snapshot:
         reading = snapshot.reading()
         lease = snapshot.lease(lease_id)
-        if lease is None or lease.tenant != tenant:
+        if lease is None or tenant not in (None, lease.tenant):
             raise error_of(not_found(lease_id))
         status = status_of(lease, snapshot, reading)
         if not status.is_live:
@@ -58,12 +60,11 @@ def certify(registrar: Registrar, tenant: str, lease_id: str) -> str:
     return sign(body, key or registrar.signing_key())
 
 
-def trusted_keys_of(registrar: Registrar) -> TrustedKeys:
-    """Return the public keys by which certificates of this registrar can be checked.
+def trusted_keys_of(keys: list[Key]) -> TrustedKeys:
+    """Return which of the keys of a ledger certificates of its registrar can be checked by.
 
     A key that enrolled itself, and for which none of the others vouches, is not among them.
     """
-    keys = registrar.signing_keys()
     vouched_for = _vouched_for(keys)
     return TrustedKeys(
         (key.public_key for key in keys if key.public_key in vouched_for and key.is_admitted),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from leasehold.client.sync_client import Client
     from leasehold.client.sync_lease import HeldLease
-    from leasehold.engine.registrar import LeaseStatus
+    from leasehold.engine.questions import LeaseStatus
 
 _NO_LIMIT = -1
 _INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -14,7 +14,7 @@ from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands, UsageError, positive_number
 
 if TYPE_CHECKING:
-    from leasehold.engine.registrar import LeaseStatus
+    from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.lease.budget import Budget
     from leasehold.kernel.lease.scope import Scope
 

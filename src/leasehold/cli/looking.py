@@ -14,7 +14,7 @@ from leasehold.cli.queues import print_waiters, waiter_shape
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
-    from leasehold.engine.registrar import LeaseStatus
+    from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.lease.delegation import Delegation
     from leasehold.kernel.ledger.chain import Entry
 

@@ -9,7 +9,7 @@ from leasehold.cli.output import Cell, Output
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from leasehold.engine.waiters import Waiter
+    from leasehold.engine.questions import Waiter
 
 HEADINGS = ("#", "HOLDER", "RESOURCE", "MODE", "PRIORITY", "WAITS", "ESTIMATE", "LEASE")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from leasehold.engine.registrar import LeaseStatus
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.model import LeaseState

@@ -15,7 +15,7 @@ from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
     from leasehold.client.sync_client import Client
-    from leasehold.engine.registrar import LeaseStatus
+    from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.ledger.chain import Entry
 
 _READ = 1_000

@@ -7,36 +7,34 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any
 
 from leasehold.client.calls import LOOK_EVERY_SECONDS
 from leasehold.client.lookout import Lookout
-from leasehold.engine.batch import Outcome
-from leasehold.engine.call import Call
-from leasehold.engine.registrar import Registrar
+from leasehold.engine.desk import Desk, Outcome
+from leasehold.engine.jobs import Job
+from leasehold.engine.questions import FindWon, Question
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.ledger.commands import Command
 
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
 _Arrival = tuple["asyncio.Future[Outcome]", Outcome]
 
 
 class _Patience:
     """How long the calls of one event loop wait: one timer for all, because a timer each costs more."""
 
-    def __init__(self, registrar: Registrar) -> None:
-        self._registrar = registrar
-        self._waiting: deque[tuple[float, Call, asyncio.Future[Outcome]]] = deque()
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._waiting: deque[tuple[float, Any, asyncio.Future[Outcome]]] = deque()
         """In the order of their deadlines; some have their outcome already."""
         self._armed = False
 
-    def begin(self, loop: asyncio.AbstractEventLoop, call: Call, future: "asyncio.Future[Outcome]") -> None:
+    def begin(self, loop: asyncio.AbstractEventLoop, call: Any, future: "asyncio.Future[Outcome]") -> None:
         """See to it that a call does not wait for ever."""
         waiting = self._waiting
         while waiting and waiting[0][2].done():
             waiting.popleft()
-        waiting.append((loop.time() + self._registrar.timeout, call, future))
+        waiting.append((loop.time() + self._desk.timeout, call, future))
         if not self._armed:
             self._arm(loop)
 
@@ -55,9 +53,9 @@ class _Patience:
         if self._waiting:
             self._arm(loop)
 
-    def _withdraw(self, call: Call, future: "asyncio.Future[Outcome]") -> None:
+    def _withdraw(self, call: Any, future: "asyncio.Future[Outcome]") -> None:
         """Stop waiting for another process to finish writing, unless the command is under way."""
-        busy = self._registrar.withdraw(call)
+        busy = self._desk.withdraw(call)
         if busy is not None:
             future.set_result(busy)
 
@@ -65,9 +63,9 @@ class _Patience:
 class AwaitableCalls:
     """Waits by suspending the calling task. Outcomes of one batch wake the event loop once."""
 
-    def __init__(self, registrar: Registrar) -> None:
-        self._registrar = registrar
-        self._lookout = Lookout(registrar.store)
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._lookout = Lookout(desk)
         self._lock = threading.Lock()
         self._arrived: dict[asyncio.AbstractEventLoop, list[_Arrival]] = {}
         """By event loop: a client may outlive the loop it was first used in."""
@@ -90,10 +88,10 @@ class AwaitableCalls:
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Outcome] = loop.create_future()
-        call = self._registrar.submit(command, partial(self._arrive, loop, future))
+        call = self._desk.submit(command, partial(self._arrive, loop, future))
         patience = self._patience.get(loop)
         if patience is None:
-            patience = self._patience[loop] = _Patience(self._registrar)
+            patience = self._patience[loop] = _Patience(self._desk)
         patience.begin(loop, call, future)
         return await future
 
@@ -118,19 +116,22 @@ class AwaitableCalls:
             if not future.done():
                 future.set_result(outcome)
 
-    async def won(self, lease_ids: tuple[str, ...]) -> Granted | None:
+    async def won(self, question: FindWon) -> Granted | None:
         """Return None: a task has to ask. To look it would need a thread, and those may all be busy."""
-        del lease_ids
+        del question
         return None
 
-    async def read(
-        self,
-        function: Callable[_Parameters, _Result],
-        *arguments: _Parameters.args,
-        **named: _Parameters.kwargs,
-    ) -> _Result:
-        """Run something that reads the store, without holding up the event loop."""
-        return await asyncio.to_thread(function, *arguments, **named)
+    async def ask(self, question: Question) -> Any:
+        """Ask a question, without holding up the event loop."""
+        return await asyncio.to_thread(self._desk.ask, question)
+
+    async def run(self, job: Job) -> Any:
+        """Have a job done, without holding up the event loop."""
+        return await asyncio.to_thread(self._desk.run, job)
+
+    async def close(self) -> None:
+        """Close the desk."""
+        await asyncio.to_thread(self._desk.close)
 
     async def until(self, condition: Callable[[], bool], patience_seconds: float) -> None:
         """Wait for something that others bring about soon, but not longer than that."""

@@ -4,7 +4,8 @@ from leasehold.client.async_claiming import AsyncClaiming
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.inputs import Duration, duration_ns, lease_id_of, text
 from leasehold.client.waits import Claim, patience_ns
-from leasehold.engine.registrar import LeaseStatus, answer_of
+from leasehold.engine.desk import answer_of
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import ChangeMode, Transfer
@@ -44,7 +45,7 @@ class AsyncChanging(AsyncClaiming):
             holder=self._holder_of(lease) if holder is None else text("holder", holder),
             mode=mode,
             wait=patience > 0,
-            request_id=self._registrar.ids.new(),
+            request_id=self._desk.ids.new(),
         )
         if not isinstance(lease, str):
             lease.ensure()
@@ -82,9 +83,9 @@ class AsyncChanging(AsyncClaiming):
             lease_id=lease_id_of(lease),
             holder=self._holder_of(lease) if holder is None else text("holder", holder),
             to=text("to", to),
-            new_lease_id=self._registrar.ids.new(),
+            new_lease_id=self._desk.ids.new(),
             ttl_ns=None if ttl is None else duration_ns("ttl", ttl),
-            request_id=self._registrar.ids.new(),
+            request_id=self._desk.ids.new(),
         )
         held = self._held.get(lease) if isinstance(lease, str) else lease
         if held is None or held.holder != command.holder:

@@ -29,8 +29,10 @@ from leasehold.client.inputs import (
     whole_number,
 )
 from leasehold.client.waits import Claim, ended_since, patience_ns
+from leasehold.engine.desk import answer_of
+from leasehold.engine.jobs import Prune
 from leasehold.engine.pruning import Pruning
-from leasehold.engine.registrar import answer_of
+from leasehold.engine.questions import IsAnythingDue, LeaseStatus, ListLeases
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, error_of
 from leasehold.kernel.lease.answers import (
     Ended,
@@ -61,7 +63,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
     @property
     def url(self) -> str:
         """The address of the store, under which it can be connected to again."""
-        return self._registrar.store.url
+        return self._desk.url
 
     async def __aenter__(self) -> Self:
         return self
@@ -81,8 +83,8 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             return
         self._closed = True
         try:
-            self._registrar.stop_granting()
-            await self._listeners.dismiss(self._registrar.timeout)
+            self._desk.stop_granting()
+            await self._listeners.dismiss(self._desk.timeout)
             self._keeper.close()
             held = list(self._held.values())
             self._take_from_others(held)
@@ -90,9 +92,9 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
                 with suppress(LeaseholdError):  # These expire by themselves; the others can be released.
                     await self._send(command)
             # Whoever was granted something meanwhile gives it back, for which there has to be a registrar.
-            await self._calls.until(self._is_settled, self._registrar.timeout)
+            await self._calls.until(self._is_settled, self._desk.timeout)
         finally:
-            await self._calls.read(self._registrar.close)
+            await self._calls.close()
 
     def acquire(
         self,
@@ -127,7 +129,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         `budget` can be derived from; without a scope it allows nothing.
         """
         patience = patience_ns(wait)
-        lease_id, request = claim_ids(self._registrar.ids, request_id)
+        lease_id, request = claim_ids(self._desk.ids, request_id)
         command = Acquire(
             tenant=self._tenant,
             lease_id=lease_id,
@@ -177,7 +179,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             tenant=self._tenant,
             parent_id=lease_id_of(parent),
             holder=deriving,
-            lease_id=self._registrar.ids.new(),
+            lease_id=self._desk.ids.new(),
             resource=text("resource", resource),
             child_holder=deriving if holder is None else text("holder", holder),
             ttl_ns=None if ttl is None else duration_ns("ttl", ttl),
@@ -187,7 +189,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             max_renewals=whole_number("max_renewals", max_renewals),
             metadata={} if metadata is None else mapping("metadata", metadata),
             bound_to_boot=not survives_reboot,
-            request_id=self._registrar.ids.name() if request_id is None else text("request_id", request_id),
+            request_id=self._desk.ids.name() if request_id is None else text("request_id", request_id),
         )
         return awaitable(self._derive(command, callback("on_lost", on_lost)))
 
@@ -268,7 +270,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             lease_ids=(lease_id_of(lease),),
             holder=self._holder_of(lease) if holder is None else text("holder", holder),
             reason=parse("reason", ReleaseReason, reason),
-            request_id=self._registrar.ids.name(),
+            request_id=self._desk.ids.name(),
         )
         held = self._held.get(lease) if isinstance(lease, str) else lease
         if held is not None and held.belongs_elsewhere() is not None:
@@ -290,7 +292,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         after: str | None = None
         while True:
             query = page_query(self._tenant, holder=name, states=[LeaseState.ACTIVE], after=after)
-            page = await self._calls.read(self._registrar.page, query)
+            page: list[LeaseStatus] = await self._ask(ListLeases(tenant=self._tenant, query=query))
             if not page:
                 return count
             count += await self._release_batch(tuple(status.lease.lease_id for status in page), name, why)
@@ -303,7 +305,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             lease_ids=lease_ids,
             holder=holder,
             reason=reason,
-            request_id=self._registrar.ids.name(),
+            request_id=self._desk.ids.name(),
         )
         outcomes = answer_of(await self._release(command, ours), Released).outcomes
         return sum(isinstance(outcome, Ended) and not outcome.already for outcome in outcomes)
@@ -315,7 +317,7 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             lease_id=text("lease_id", lease_id),
             operator=self._name_or_own("operator", operator),
             reason=text("reason", reason),
-            request_id=self._registrar.ids.name(),
+            request_id=self._desk.ids.name(),
         )
         return not answer_of(await self._send(command), Ended).already
 
@@ -330,9 +332,9 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         count = 0
         while left > 0:
             most = min(left, BATCH_LEASES)
-            if not await self._calls.read(self._registrar.has_overdue):
+            if not await self._ask(IsAnythingDue()):
                 break  # So that who has nothing to do need not wait for a writer.
-            command = SweepDue(tenant=self._tenant, limit=most, request_id=self._registrar.ids.name())
+            command = SweepDue(tenant=self._tenant, limit=most, request_id=self._desk.ids.name())
             swept = answer_of(await self._send(command), SweptDue).ended
             count, left = count + swept, left - swept
             if swept < most:
@@ -347,7 +349,8 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
         nothing, if anything is wrong with the ledger.
         """
         actor, keep_ns = self._name_or_own("actor", None), duration_ns("keep", keep)
-        return await self._calls.read(self._registrar.prune, actor, keep_ns, dry_run=dry_run)
+        pruned: Pruning = await self._calls.run(Prune(actor=actor, keep_ns=keep_ns, dry_run=dry_run))
+        return pruned
 
 
 def _holder_to_be(command: Acquire | Derive) -> str:

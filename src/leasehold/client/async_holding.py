@@ -13,13 +13,12 @@ from leasehold.client.async_reading import AsyncReading
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name, text
 from leasehold.client.lifetimes import look_after
-from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock, SystemClock
+from leasehold.engine.desk import Desk, Failure, Outcome
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept, window_closed
-from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
-from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
+from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost
 from leasehold.kernel.lease.commands import (
     Release,
     Renew,
@@ -36,24 +35,24 @@ class AsyncHolding(AsyncReading):
 
     def __init__(
         self,
-        registrar: Registrar,
+        desk: Desk,
         *,
         tenant: str = "default",
         holder: str | None = None,
         clock: Clock | None = None,
         trust: Trust | None = None,
     ) -> None:
-        super().__init__(registrar, AwaitableCalls(registrar), name("tenant", tenant))
+        super().__init__(desk, AwaitableCalls(desk), name("tenant", tenant))
         given = None if holder is None else name("holder", holder)
         self._holders = Holders(given, AwaitableCalls.caller)
         self._clock = clock or SystemClock()
         self._trust = trust or Trust()
-        self._keeper = Keeper(registrar, self._clock, self._trust)
+        self._keeper = Keeper(desk, self._clock, self._trust)
         self._announcer = Announcer()
         self._held: dict[str, AsyncHeldLease] = {}
         self._under_way: dict[object, object] = {}
         """Who is in the middle of something that could leave a lease behind."""
-        self._listeners = AsyncListeners(registrar.store.bells)
+        self._listeners = AsyncListeners(desk.bells)
         self._closed = False
         look_after(self)
 
@@ -138,7 +137,7 @@ class AsyncHolding(AsyncReading):
                 lease_ids=lease_ids,
                 holder=holder,
                 reason=ReleaseReason.ABORTED,
-                request_id=self._registrar.ids.name(),
+                request_id=self._desk.ids.name(),
             )
         )
 
@@ -149,7 +148,7 @@ class AsyncHolding(AsyncReading):
                 tenant=lease.tenant,
                 lease_ids=(lease.lease_id,),
                 holder=lease.holder,
-                request_id=self._registrar.ids.name(),
+                request_id=self._desk.ids.name(),
             )
         )
 
@@ -159,7 +158,7 @@ class AsyncHolding(AsyncReading):
             return
         for command in (*self._listeners.undoing(), *self._releases_of(list(self._held.values()))):
             with suppress(LeaseholdError):  # Then they expire by themselves.
-                self._registrar.call(command)
+                self._desk.call(command)
 
     def after_fork_in_child(self) -> None:
         """Become another holder, with none of the parent's leases."""
@@ -168,8 +167,8 @@ class AsyncHolding(AsyncReading):
         self._announcer.restart()
         self._held = {}
         self._under_way = {step: one for step, one in self._under_way.items() if one is self._calls.caller()}
-        self._listeners = AsyncListeners(self._registrar.store.bells)
-        self._calls = AwaitableCalls(self._registrar)
+        self._listeners = AsyncListeners(self._desk.bells)
+        self._calls = AwaitableCalls(self._desk)
 
     def _take_from_others(self, leases: list[AsyncHeldLease]) -> None:
         """Let the blocks of other threads and tasks know that they go on without their leases from now on."""
@@ -189,17 +188,17 @@ class AsyncHolding(AsyncReading):
                     tenant=self._tenant,
                     lease_ids=tuple(ids[start : start + BATCH_LEASES]),
                     holder=holder,
-                    request_id=self._registrar.ids.name(),
+                    request_id=self._desk.ids.name(),
                 )
 
     async def _send(self, command: Command) -> Outcome:
         """Run a command; where the outcome is unknown, ask again, which the request id makes safe."""
         for _ in range(_RETRIES):
             outcome = await self._calls.call(command)
-            if not (isinstance(outcome, StoreError) and outcome.outcome_unknown):
+            if not (isinstance(outcome, Failure) and outcome.is_unknown):
                 return outcome
         outcome = await self._calls.call(command)
-        if isinstance(outcome, StoreError):
+        if isinstance(outcome, Failure):
             # A copy: one failure of the store is the outcome of every command that was on board.
             return outcome.with_facts(request_id=command.request_id)
         return outcome
@@ -223,7 +222,7 @@ class AsyncHolding(AsyncReading):
 
     def _send_blindly(self, command: Command) -> None:
         with suppress(LeaseholdError):  # The client was closed meanwhile; the lease expires by itself.
-            self._registrar.submit(command, lambda outcome: None)
+            self._desk.submit(command, lambda outcome: None)
 
     def _name_or_own(self, field: str, given: str | None) -> str:
         return self.holder if given is None else text(field, given)

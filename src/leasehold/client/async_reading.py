@@ -1,16 +1,33 @@
 """Looking at leases and their history, without waiting for anybody who writes."""
 
-import time
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from leasehold.client.async_calls import AwaitableCalls
 from leasehold.client.inputs import Page, entry_query, page_query, sought, wall_time_ns
 from leasehold.engine.audit import Audit
+from leasehold.engine.desk import Desk
+from leasehold.engine.jobs import Verify
 from leasehold.engine.port import Head, LeaseQuery
-from leasehold.engine.registrar import LeaseStatus, PrunedHistory, Registrar
-from leasehold.engine.waiters import Waiter, waiters
+from leasehold.engine.questions import (
+    Certify,
+    FindBeginning,
+    FindChildren,
+    FindHead,
+    FindHolders,
+    FindLease,
+    FindWaiters,
+    Followed,
+    FollowLedger,
+    LeaseStatus,
+    ListKeys,
+    ListLeases,
+    PrunedHistory,
+    Question,
+    ReadLedger,
+    Waiter,
+)
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.chain import Entry
 
@@ -21,54 +38,64 @@ if TYPE_CHECKING:
 class AsyncReading:
     """What can be asked about one tenant's leases."""
 
-    def __init__(self, registrar: Registrar, calls: AwaitableCalls, tenant: str) -> None:
-        self._registrar = registrar
+    def __init__(self, desk: Desk, calls: AwaitableCalls, tenant: str) -> None:
+        self._desk = desk
         self._calls = calls
         self._tenant = tenant
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self._registrar.store.url}, tenant {self._tenant}>"
+        return f"<{type(self).__name__} of {self._desk.url}, tenant {self._tenant}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be copied, nor sent to another process; connect there")
 
+    async def _ask(self, question: Question) -> Any:
+        return await self._calls.ask(question)
+
     async def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
-        status = await self._calls.read(self._registrar.get, sought("lease_id", lease_id))
-        return status if status is not None and status.lease.tenant == self._tenant else None
+        found: LeaseStatus | None = await self._ask(
+            FindLease(tenant=self._tenant, lease_id=sought("lease_id", lease_id))
+        )
+        return found
 
     async def inspect(self, resource: str) -> list[LeaseStatus]:
         """Return who holds a resource now: since when, until when, under which token, how often renewed."""
-        return await self._calls.read(self._registrar.standing_on, self._tenant, sought("resource", resource))
+        found: list[LeaseStatus] = await self._ask(
+            FindHolders(tenant=self._tenant, resource=sought("resource", resource))
+        )
+        return found
 
     async def certificate(self, lease_id: str) -> str:
         """Return the registrar's signed word that a lease stands, for those who cannot ask the registrar.
 
         `verify_certificate` checks it, anywhere. It says nothing about a release or revocation since.
         """
-        from leasehold.certificates.issuing import certify
-
-        return await self._calls.read(certify, self._registrar, self._tenant, sought("lease_id", lease_id))
+        spelled: str = await self._ask(Certify(tenant=self._tenant, lease_id=sought("lease_id", lease_id)))
+        return spelled
 
     async def certificate_keys(self) -> "TrustedKeys":
         """Return the public keys by which certificates of this registrar are checked."""
         from leasehold.certificates.issuing import trusted_keys_of
 
-        return await self._calls.read(trusted_keys_of, self._registrar)
+        return trusted_keys_of(await self._ask(ListKeys()))
 
     async def children(self, lease_id: str) -> list[LeaseStatus]:
         """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
-        return await self._calls.read(self._registrar.children, self._tenant, sought("lease_id", lease_id))
+        found: list[LeaseStatus] = await self._ask(
+            FindChildren(tenant=self._tenant, lease_id=sought("lease_id", lease_id))
+        )
+        return found
 
     async def queue(self, resource: str) -> list[Waiter]:
         """Return who waits for a resource, first in line first: since when, and for how long it may be.
 
         For a path, those who wait for something above or below it are in the same queue.
         """
-        now_ns = time.time_ns()
-        return await self._calls.read(
-            waiters, self._registrar, self._tenant, sought("resource", resource), now_ns
+        found: list[Waiter] = await self._ask(
+            FindWaiters(tenant=self._tenant, resource=sought("resource", resource))
         )
+        return found
 
     async def history(
         self,
@@ -93,11 +120,13 @@ class AsyncReading:
             after=after,
             limit=limit,
         )
-        return await self._calls.read(self._registrar.entries, query)
+        entries: list[Entry] = await self._ask(ReadLedger(tenant=self._tenant, query=query))
+        return entries
 
     async def history_begins(self) -> PrunedHistory | None:
         """Return up to where history was pruned, when and by whom; None if it is there from the start."""
-        return await self._calls.read(self._registrar.beginning)
+        begins: PrunedHistory | None = await self._ask(FindBeginning())
+        return begins
 
     async def held_at(
         self,
@@ -127,7 +156,7 @@ class AsyncReading:
 
     async def position(self) -> int:
         """Return the position of the ledger's last entry."""
-        return await self._calls.read(self._registrar.position)
+        return (await self.head()).position
 
     async def watch(
         self, *, after: int | None = None, resource: str | None = None, holder: str | None = None
@@ -137,20 +166,21 @@ class AsyncReading:
         `after` is the position of the last entry already seen; None starts with what comes from now on, and 0
         with the first entry that was not pruned. Raises `HistoryPruned` if what comes behind `after` is gone.
         """
-        position = await self._calls.read(self._registrar.position) if after is None else after
+        position = await self.position() if after is None else after
         while True:
             query = entry_query(self._tenant, resource=resource, holder=holder, after=position)
-            entries, end = await self._calls.read(self._registrar.follow, query)
-            for entry in entries:
+            followed: Followed = await self._ask(FollowLedger(tenant=self._tenant, query=query))
+            for entry in followed.entries:
                 yield entry
                 position = entry.position
-            if not entries:
-                position = max(position, end)  # There is nothing of interest before.
+            if not followed.entries:
+                position = max(position, followed.end)  # There is nothing of interest before.
                 await self._calls.until_beyond(position)
 
     async def head(self) -> Head:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
-        return await self._calls.read(self._registrar.head)
+        head: Head = await self._ask(FindHead())
+        return head
 
     async def verify(
         self, *, head: Head | None = None, first_key: str | None = None, trusted: Iterable[str] = ()
@@ -160,8 +190,9 @@ class AsyncReading:
         `head` is one that was kept elsewhere, `first_key` the name of the key that must be the first, and
         `trusted` names keys that you know although no admitted key vouches for them.
         """
-        keys = tuple(trusted)
-        return await self._calls.read(self._registrar.verify, head, first_key, keys)
+        job = Verify(head=head, first_key=first_key, trusted=tuple(trusted))
+        audit: Audit = await self._calls.run(job)
+        return audit
 
     async def list(
         self,
@@ -191,6 +222,6 @@ class AsyncReading:
         return await self._page(query)
 
     async def _page(self, query: LeaseQuery) -> Page:
-        statuses = await self._calls.read(self._registrar.page, query)
+        statuses: list[LeaseStatus] = await self._ask(ListLeases(tenant=query.tenant, query=query))
         full = len(statuses) == query.limit
         return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)

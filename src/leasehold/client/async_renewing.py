@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from leasehold.client.async_holding import AsyncHolding
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.inputs import Duration, duration_ns, lease_id_of, several, text
-from leasehold.engine.registrar import LeaseStatus, answer_of
+from leasehold.engine.desk import answer_of
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import LeaseholdError, error_of
 from leasehold.kernel.lease.answers import Renewal, Renewed
 from leasehold.kernel.lease.commands import Renew
@@ -68,7 +69,7 @@ class AsyncRenewing(AsyncHolding):
             lease_ids=lease_ids,
             holder=holder,
             ttl_ns=ttl_ns,
-            request_id=self._registrar.ids.name(),
+            request_id=self._desk.ids.name(),
         )
         sent_ns = self._clock.tick_ns()
         outcomes = answer_of(await self._send(command), Renewed).outcomes

@@ -7,15 +7,13 @@ This and its counterpart in `async_calls` are the one place where waiting has a 
 import threading
 import time
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any
 
-from leasehold.engine.batch import Outcome
-from leasehold.engine.registrar import Registrar
+from leasehold.engine.desk import Desk, Outcome
+from leasehold.engine.jobs import Job
+from leasehold.engine.questions import FindWon, Question
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.ledger.commands import Command
-
-_Parameters = ParamSpec("_Parameters")
-_Result = TypeVar("_Result")
 
 LOOK_EVERY_SECONDS = 0.002
 _WATCH_POLL_SECONDS = 1.0
@@ -24,8 +22,8 @@ _WATCH_POLL_SECONDS = 1.0
 class BlockingCalls:
     """Waits by blocking the calling thread."""
 
-    def __init__(self, registrar: Registrar) -> None:
-        self._registrar = registrar
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     @staticmethod
     def caller() -> object:
@@ -34,20 +32,24 @@ class BlockingCalls:
 
     def call(self, command: Command) -> Outcome:
         """Run a command and wait for its outcome."""
-        return self._registrar.call(command)
+        return self._desk.call(command)
 
-    def won(self, lease_ids: tuple[str, ...]) -> Granted | None:
+    def won(self, question: FindWon) -> Granted | None:
         """Return what a claim has won, if a look is enough to tell, which is quicker than asking."""
-        return self._registrar.won(lease_ids)
+        won: Granted | None = self._desk.ask(question)
+        return won
 
-    def read(
-        self,
-        function: Callable[_Parameters, _Result],
-        *arguments: _Parameters.args,
-        **named: _Parameters.kwargs,
-    ) -> _Result:
-        """Run something that reads the store."""
-        return function(*arguments, **named)
+    def ask(self, question: Question) -> Any:
+        """Ask a question."""
+        return self._desk.ask(question)
+
+    def run(self, job: Job) -> Any:
+        """Have a job done."""
+        return self._desk.run(job)
+
+    def close(self) -> None:
+        """Close the desk."""
+        self._desk.close()
 
     def until(self, condition: Callable[[], bool], patience_seconds: float) -> None:
         """Wait for something that others bring about soon, but not longer than that."""
@@ -57,5 +59,5 @@ class BlockingCalls:
 
     def until_beyond(self, position: int) -> None:
         """Wait until the ledger goes beyond a position."""
-        while not self._registrar.store.wait(position, _WATCH_POLL_SECONDS):
+        while not self._desk.wait(position, _WATCH_POLL_SECONDS):
             pass

@@ -12,7 +12,7 @@ from leasehold.client.sync_client import Client
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-from leasehold.registry import all_families
+from leasehold.registry import REPLIES, all_families
 from leasehold.stores.locate import open_store
 
 
@@ -79,7 +79,7 @@ def open_registrar(
         families=all_families(quotas),
     )
     try:
-        return Registrar(store, timeout=patience)
+        return Registrar(store, timeout=patience, also=REPLIES)
     except BaseException:
         store.close()
         raise

@@ -9,7 +9,7 @@ import msgspec
 from leasehold.client.held import AnyHeldLease
 from leasehold.engine.clock import Ids, is_id
 from leasehold.engine.port import EntryQuery, LeaseQuery
-from leasehold.engine.registrar import LeaseStatus
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, error_of
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.commands import Wanted

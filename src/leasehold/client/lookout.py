@@ -7,7 +7,7 @@ that their event loop has for everything else. It runs while somebody waits, and
 import asyncio
 import threading
 
-from leasehold.engine.port import Store
+from leasehold.engine.desk import Desk
 
 _ROUND_SECONDS = 0.1
 """How long a newcomer waits at most for what the others are beyond already."""
@@ -36,10 +36,10 @@ class _Waiter:
 
 
 class Lookout:
-    """Watches one store for all tasks that wait for something to happen there."""
+    """Watches one ledger for all tasks that wait for something to happen there."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._changed = threading.Condition()
         self._waiters: set[_Waiter] = set()
         self._thread: threading.Thread | None = None
@@ -68,7 +68,7 @@ class Lookout:
                     return
                 position = min(waiter.position for waiter in self._waiters)
             try:
-                grown = self._store.wait(position, _ROUND_SECONDS)
+                grown = self._desk.wait(position, _ROUND_SECONDS)
             except Exception:
                 grown = True  # Whoever waits looks again, and meets the error there.
             if grown:

@@ -34,9 +34,9 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_leases import HeldLeases
 from leasehold.client.sync_renewing import Renewing
 from leasehold.client.waits import Claim, ended_since, has_lapsed, in_vain, patience_ns
-from leasehold.engine.batch import Outcome
 from leasehold.engine.bells import Ring
-from leasehold.engine.registrar import answer_of
+from leasehold.engine.desk import Outcome, answer_of
+from leasehold.engine.questions import FindWon
 from leasehold.errors import ClientClosed, LeaseholdError, WrongProcess
 from leasehold.kernel.lease.answers import Granted, Released, Waiting
 from leasehold.kernel.lease.commands import (
@@ -76,7 +76,7 @@ class Claiming(Renewing):
         """
         patience = patience_ns(wait)
         first, *others = wanted_of(resources, parse("mode", Mode, mode))
-        lease_id, request = claim_ids(self._registrar.ids, None)
+        lease_id, request = claim_ids(self._desk.ids, None)
         command = Acquire(
             tenant=self._tenant,
             lease_id=lease_id,
@@ -113,7 +113,7 @@ class Claiming(Renewing):
             lease_ids=tuple(one.lease_id for one in ours),
             holder=ours[0].holder,
             reason=parse("reason", ReleaseReason, reason),
-            request_id=self._registrar.ids.new(),
+            request_id=self._desk.ids.new(),
         )
         outcomes = answer_of(self._release(command, ours), Released).outcomes
         return not [one for one in outcomes if isinstance(one, Refusal) or one.already]
@@ -179,7 +179,7 @@ class Claiming(Renewing):
             if asked_ns is not None and has_lapsed(claim.command, outcome, sent_ns - asked_ns):
                 # We were stopped, or could not reach the store, for too long: queue anew.
                 listener.undo, asked_ns = None, None
-                claim.renew(self._registrar.ids.new())
+                claim.renew(self._desk.ids.new())
                 continue
             if not isinstance(outcome, Waiting):
                 return answer_of(outcome, Granted), sent_ns
@@ -196,7 +196,7 @@ class Claiming(Renewing):
     def _look(self, command: Acquire | ChangeMode) -> Granted | None:
         if isinstance(command, ChangeMode):
             return None
-        return self._calls.won(command.lease_ids)
+        return self._calls.won(FindWon(tenant=self._tenant, lease_ids=command.lease_ids))
 
     def _ensure_may_wait(self, listener: Listener) -> None:
         if self._closed:
@@ -226,13 +226,11 @@ class Claiming(Renewing):
     def _undoing(self, command: Acquire | ChangeMode) -> Command:
         """Return what takes a claim back, whatever has become of it by then."""
         if isinstance(command, ChangeMode):
-            return replace(
-                command, mode=Mode.SHARED, wait=False, wake="", request_id=self._registrar.ids.new()
-            )
+            return replace(command, mode=Mode.SHARED, wait=False, wake="", request_id=self._desk.ids.new())
         return Release(
             tenant=command.tenant,
             lease_ids=command.lease_ids,
             holder=command.holder,
             reason=ReleaseReason.ABORTED,
-            request_id=self._registrar.ids.new(),
+            request_id=self._desk.ids.new(),
         )

@@ -4,7 +4,8 @@
 from leasehold.client.inputs import amounts, lease_id_of, text
 from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_renewing import Renewing
-from leasehold.engine.registrar import LeaseStatus, answer_of
+from leasehold.engine.desk import answer_of
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import LeaseNotFound, NothingGranted
 from leasehold.kernel.lease.access import check_access
 from leasehold.kernel.lease.answers import Spent
@@ -37,7 +38,7 @@ class Delegating(Renewing):
             lease_id=lease_id_of(lease),
             holder=self._holder_of(lease) if holder is None else text("holder", holder),
             amounts=amounts(episodes=episodes, tool_calls=tool_calls, tokens=tokens, duration_ms=duration_ms),
-            request_id=self._registrar.ids.name() if request_id is None else text("request_id", request_id),
+            request_id=self._desk.ids.name() if request_id is None else text("request_id", request_id),
         )
         self._confirm(command.lease_id)
         return answer_of(self._send(command), Spent).remaining

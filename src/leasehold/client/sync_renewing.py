@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from leasehold.client.inputs import Duration, duration_ns, lease_id_of, several, text
 from leasehold.client.sync_holding import Holding
 from leasehold.client.sync_lease import HeldLease
-from leasehold.engine.registrar import LeaseStatus, answer_of
+from leasehold.engine.desk import answer_of
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import LeaseholdError, error_of
 from leasehold.kernel.lease.answers import Renewal, Renewed
 from leasehold.kernel.lease.commands import Renew
@@ -69,7 +70,7 @@ class Renewing(Holding):
             lease_ids=lease_ids,
             holder=holder,
             ttl_ns=ttl_ns,
-            request_id=self._registrar.ids.name(),
+            request_id=self._desk.ids.name(),
         )
         sent_ns = self._clock.tick_ns()
         outcomes = answer_of(self._send(command), Renewed).outcomes

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from leasehold.client.inputs import Duration, duration_ns
-from leasehold.engine.batch import Outcome
+from leasehold.engine.desk import Outcome
 from leasehold.errors import LeaseTerminal, WaitTimeout
 from leasehold.kernel.lease.answers import Granted, Place, Waiting
 from leasehold.kernel.lease.commands import Acquire, ChangeMode
@@ -53,8 +53,8 @@ def has_lapsed(command: Acquire | ChangeMode, outcome: Outcome, silent_ns: int) 
         return outcome.ended and outcome.lease.state is LeaseState.EXPIRED
     return (
         isinstance(outcome, Refusal)
-        and outcome.code is RefusalCode.LEASE_TERMINAL
-        and outcome.state is LeaseState.FAILED
+        and outcome.code == RefusalCode.LEASE_TERMINAL
+        and outcome.state == LeaseState.FAILED
         and silent_ns >= kept_ns(1 + len(command.also))
     )
 

@@ -6,7 +6,9 @@
 - ``retrying``   trying again what another writer has come in between of
 - ``call``       one command on its way, and how its caller hears of the outcome
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
-- ``registrar``  the authority that a client talks to: commands in, answers out
+- ``desk``       what a client talks to         - ``registrar``  the authority itself, as a desk
+- ``questions``  what can be asked, as values   - ``replies``    the answers; ``status``: how leases stand
+- ``jobs``       what takes long
 - ``kept``       a lease in the hands of its keeper, and how it can be lost
 - ``keeper``     one background renewer for all the leases of a client
 - ``trust``      how long a holder may believe in its lease without hearing from the registrar

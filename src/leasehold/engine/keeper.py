@@ -18,10 +18,9 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable
 
-from leasehold.engine.batch import Outcome
 from leasehold.engine.clock import Clock
+from leasehold.engine.desk import Desk, Outcome
 from leasehold.engine.kept import Kept, forgotten, is_same_grant, window_closed
-from leasehold.engine.registrar import Registrar
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, error_of
 from leasehold.kernel.lease.answers import Renewal, Renewed
@@ -56,7 +55,7 @@ class Keeper:
 
     def __init__(
         self,
-        registrar: Registrar,
+        desk: Desk,
         clock: Clock,
         trust: Trust,
         *,
@@ -64,7 +63,7 @@ class Keeper:
         threaded: bool = True,
     ) -> None:
         """`threaded=False` leaves it to the caller to `step`, as tests and simulations do."""
-        self._registrar = registrar
+        self._desk = desk
         self._clock = clock
         self._trust = trust
         self._random = random.Random(seed)
@@ -261,10 +260,10 @@ class Keeper:
             tenant=tenant,
             holder=holder,
             lease_ids=tuple(kept.lease.lease_id for kept in group),
-            request_id=self._registrar.ids.name(),
+            request_id=self._desk.ids.name(),
         )
         try:
-            self._registrar.submit(command, lambda outcome: self._receive(group, sent_ns, outcome))
+            self._desk.submit(command, lambda outcome: self._receive(group, sent_ns, outcome))
         except LeaseholdError as error:
             self._receive(group, sent_ns, error)
 

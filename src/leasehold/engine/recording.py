@@ -87,19 +87,25 @@ def resume(store: Store, *, longest_ns: int = SETTLING_NS) -> RegistrarResumed |
             settling_ns = min(longest_ns, _longest_ttl_ns(transaction))
             if settling_ns == 0:
                 return None
-            earlier = authority.outage
-            unsettled = earlier is not None and now.tick.value < earlier.settles_until
             resumed = RegistrarResumed(
                 tick=now.tick,
                 at_ns=now.wall_ns,
                 actor=REGISTRAR,
-                down_since=earlier.since if earlier is not None and unsettled else authority.tick,
+                down_since=_down_since(authority),
                 settles_until=now.tick.value + settling_ns,
             )
             record(transaction, [resumed], store.sealer)
             return resumed
 
     return undisturbed(record_if_need_be)
+
+
+def _down_since(authority: Authority) -> int:
+    """Return since when holders could not renew: an outage that had not settled goes on."""
+    outage = authority.outage
+    if outage is not None and outage.settles_until > authority.tick:
+        return outage.since
+    return authority.tick
 
 
 def _longest_ttl_ns(snapshot: Snapshot) -> int:

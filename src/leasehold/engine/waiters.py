@@ -1,33 +1,26 @@
 """Who waits for a resource, since when, and for how long it may be."""
 
-import msgspec
-
-from leasehold.engine.registrar import LeaseStatus, Registrar
-from leasehold.kernel.lease.model import Lease, Mode
-from leasehold.kernel.lease.paths import related
+from leasehold.engine.port import Snapshot
+from leasehold.engine.questions import LeaseStatus, Waiter
+from leasehold.engine.status import live, read_leases, statuses_of
+from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.paths import is_path, related
+from leasehold.kernel.ledger.records import EVERYTHING
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
-class Waiter(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that waits, and its place in the queue."""
-
-    lease: Lease
-    position: int
-    """1: next in line."""
-    waited: float
-    """Seconds since it joined the queue, by the wall clock of this machine."""
-    estimate: float
-    """Seconds until its turn comes if everybody ahead keeps its lease for its TTL, and nobody renews or
-    releases. Sharers have theirs side by side."""
-
-
-def waiters(registrar: Registrar, tenant: str, resource: str, wall_ns: int) -> list[Waiter]:
+def waiters(snapshot: Snapshot, tenant: str, resource: str) -> list[Waiter]:
     """Return who waits for a resource, first in line first; for a path, also above and below it."""
-    held, waiting = registrar.crowd(tenant, resource)
-    ahead = _Ahead(held)
+    everything = (tenant, resource, EVERYTHING)
+    trees = {everything} if is_path(resource) else set()
+    found = read_leases(snapshot, resources={(tenant, resource)}, queues={everything}, trees=trees).records
+    statuses = live(statuses_of(list(found.values()), snapshot))
+    waiting = [one for one in statuses if one.lease.state is LeaseState.PENDING]
+    ahead = _Ahead([one for one in statuses if one.lease.state is LeaseState.ACTIVE])
+    wall_ns = snapshot.reading().wall_ns
     return [
         _waiter(status, position, ahead.until_turn_of(status.lease), wall_ns)
-        for position, status in enumerate(waiting, 1)
+        for position, status in enumerate(sorted(waiting, key=lambda one: one.lease.place), 1)
     ]
 
 

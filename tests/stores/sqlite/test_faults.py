@@ -10,7 +10,7 @@ import pytest
 
 from leasehold import Client, StoreError, StoreFailed, StoreFull
 from leasehold.engine.audit import audit
-from leasehold.engine.registrar import LeaseStatus
+from leasehold.engine.questions import LeaseStatus
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.authority import COUNTER_LIMIT
 from leasehold.stores.sqlite import SqliteStore

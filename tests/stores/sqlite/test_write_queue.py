@@ -15,6 +15,7 @@ import pytest
 from leasehold import StoreBusy
 from leasehold.engine.port import WouldBlock
 from leasehold.stores.sqlite.write_queue import WriteQueue, in_the_way, turn, writer_of
+from tests.engine.doubles import registrar_of
 from tests.stores.sqlite.support import Other, Pipe, client_of, open_store, others, problems_of, tokens_of
 
 COMMITS_SECONDS = 2.0
@@ -135,7 +136,7 @@ def test_a_stopped_writer_is_named_and_keeps_nobody_from_reading_and_all_go_on_a
             os.kill(writer.pid, signal.SIGCONT)
         writer.tell("end")
         assert writer.hear() == "done"
-        client._registrar._committer._timeout = 60  # A busy machine takes its time to make it our turn.
+        registrar_of(client)._committer._timeout = 60  # A busy machine takes its time to make it our turn.
         assert client.acquire("another", request_id="request").token > first.token
         assert writer.join() == 0
     assert len(tokens_of(path)) == 2

@@ -22,10 +22,11 @@ from leasehold.kernel.lease.commands import (
 )
 from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.descendants import as_settled, settle
-from leasehold.kernel.lease.events import LEASE_EVENTS
+from leasehold.kernel.lease.events import LEASE_EVENTS, LeaseExpired, LeaseRevoked
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.forgotten import forgotten
 from leasehold.kernel.lease.invariants import invariants
+from leasehold.kernel.lease.lock_delay import delay_after, delay_id, may_leave_delay
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.needs import needs
 from leasehold.kernel.lease.plan import FREEING, Freeing
@@ -113,6 +114,20 @@ def _append(
     view.fold(decided.events, decided.leases, for_good=for_good)
     draft.wakes += decided.wakes
     draft.took(decided.events, promoted=promoted)
+    for event in decided.events:
+        if type(event) is LeaseExpired or type(event) is LeaseRevoked:
+            _keep_closed(event, view, draft)
+
+
+def _keep_closed(event: LeaseExpired | LeaseRevoked, view: LeaseView, draft: Draft) -> None:
+    """Keep closed what a lease leaves that should be, before anybody reacts to its end."""
+    ended = view.lease(event.lease_id)
+    if ended is None or not may_leave_delay(ended, view.authority) or view.stands(delay_id(ended)):
+        return
+    delay = delay_after(ended, draft.now, view.authority.next_token(), view.authority)
+    if delay is not None:
+        view.fold([delay], [evolve(None, delay)])
+        draft.took([delay])
 
 
 def _promote(event: Freeing, draft: Draft) -> None:

@@ -30,6 +30,20 @@ def is_delayed_for(lease: Lease, holder: str) -> bool:
     return lease.delayed_for == holder
 
 
+def is_kept_for(lease: Lease, holder: str, authority: Authority) -> bool:
+    """Say whether a lease only keeps for this holder what lapsed while the registrar was down.
+
+    Then it comes before everybody who waits: it could not renew, and they can.
+    """
+    outage, expires = authority.outage, lease.expires_tick
+    return (
+        outage is not None
+        and expires is not None
+        and lease.delayed_for == holder
+        and (expires.era, expires.value) == (authority.era, outage.settles_until)
+    )
+
+
 def may_leave_delay(lease: Lease, authority: Authority) -> bool:
     """Say whether the end of a lease can keep its resource closed for a while."""
     return lease.lock_delay_ns > 0 or authority.outage is not None

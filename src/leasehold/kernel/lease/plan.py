@@ -94,7 +94,7 @@ class Plan:
     def _keep_closed(self, ended: Lease) -> None:
         """Plan the delay after an end, unless whatever this goes on from has seen to it."""
         name = delay_id(ended)
-        if name in self._changed or (self.view.is_known(name) and self.view.lease(name) is not None):
+        if name in self._changed or self.view.stands(name):
             return
         delay = delay_after(ended, self.now, self.next_token(), self.view.authority)
         if delay is not None:

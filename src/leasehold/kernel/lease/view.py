@@ -104,6 +104,10 @@ class LeaseView(QueueView):
         """Say whether it is known what lease has this id, if any."""
         return lease_id in self._leases
 
+    def stands(self, lease_id: str) -> bool:
+        """Say whether a lease with this id is known to be here."""
+        return self._leases.get(lease_id) is not None
+
     def is_read(self, key: ResourceKey) -> bool:
         """Say whether everything is here that is held on a resource."""
         return key in self._resources_read

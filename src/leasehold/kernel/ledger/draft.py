@@ -76,7 +76,10 @@ class Draft:
     def scan(
         self, family: str, low: str, high: str, limit: int = EVERYTHING, *, reverse: bool = False
     ) -> list[Any]:
-        """Return the first records of a range by key, or the last ones, as they are now."""
+        """Return the first records of a range by key, or the last ones, as they are now.
+
+        Of a family that is kept as documents; others are asked in the ways of their own part of the view.
+        """
         part = self.view.parts[family]
         while True:
             known = len(self.events)

@@ -16,7 +16,7 @@ import msgspec
 
 from leasehold.kernel.ledger.commands import Caller, Command, Sweep, SweepDue
 from leasehold.kernel.ledger.events import SCHEMA, DecodeError, Event, OwnEvent
-from leasehold.kernel.ledger.limits import BATCH_LEASES, invalid
+from leasehold.kernel.ledger.limits import BATCH_LEASES, check_text, invalid
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import Tick
 
@@ -171,7 +171,10 @@ class Families:
             case SweepDue(limit=limit):
                 return None if 1 <= limit <= BATCH_LEASES else invalid("limit", _LIMITS)
             case Sweep(family=name):
-                return None if name in self.named else invalid("family", f"{name!r} is not known here")
+                if name not in self.named:
+                    return invalid("family", f"{name!r} is not known here")
+                named = check_text("tenant", command.tenant) or check_text("request_id", command.request_id)
+                return named or (None if command.key else invalid("key", "must not be empty"))
             case _:
                 return invalid("command", f"{type(command).__name__} is of no family that is known here")
 

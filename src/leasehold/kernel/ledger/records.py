@@ -95,7 +95,10 @@ class Keys(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Records(msgspec.Struct, kw_only=True, gc=False):
-    """What a store found for `Keys`. A name that was asked for and is not here has no record."""
+    """What a store found for `Keys`. A name that was asked for and is not here has no record.
+
+    Of every family that was asked about there is an answer, and in it one for each scan and count.
+    """
 
     requests: dict[str, Event] = msgspec.field(default_factory=dict)
     eras: dict[int, Era] = msgspec.field(default_factory=dict)

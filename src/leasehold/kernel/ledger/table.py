@@ -56,6 +56,8 @@ class Table:
 
     def scan(self, low: str, high: str, limit: int, *, reverse: bool = False) -> list[str]:
         """Return the first keys of a range, or the last ones, up to a limit; the nearest to the end first."""
+        if low >= high:
+            return []
         known_low, known_high = self._known_from(low, high, reverse=reverse)
         start, end = bisect_left(self._keys, known_low), bisect_left(self._keys, known_high)
         found = self._keys[start:end]

@@ -12,6 +12,7 @@ from leasehold.kernel.lease.deadlock import find_cycle, may_be_waited_for, refus
 from leasehold.kernel.lease.decision import Decision, about, last_to_expire
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseIssued, LeaseQueued
+from leasehold.kernel.lease.lock_delay import is_kept_for
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.paths import is_path
 from leasehold.kernel.lease.plan import Plan
@@ -121,18 +122,28 @@ def already_waiting(plan: Plan, tenant: str, holder: str, wanted: list[Lease]) -
 def _obstacle(plan: Plan, command: Acquire, wanted: list[Lease], own: list[Lease]) -> Refusal | None:
     """Return why a claim cannot be granted now, if there is a reason.
 
-    Who holds a resource already and replaces its lease there goes before the queue.
+    Who holds a resource already and replaces its lease there goes before the queue, and so does who lost it
+    while the registrar was down.
     """
     replaced = {lease.resource for lease in own}
     for one in wanted:
         holding = holders_in_the_way(plan, command.holder, one)
         if holding:
             return about(RefusalCode.HELD, last_to_expire(holding, plan.now), plan.now)
-        if one.resource not in replaced:
+        if one.resource not in replaced and not _is_kept_for(plan, command.holder, one):
             ahead = next(waiters_in_the_way(plan, command.holder, one), None)
             if ahead is not None:
                 return about(RefusalCode.HELD, ahead, plan.now)
     return None
+
+
+def _is_kept_for(plan: Plan, holder: str, wanted: Lease) -> bool:
+    """Say whether a resource is kept for a holder that could not renew its lease there."""
+    authority = plan.view.authority
+    if authority.outage is None:
+        return False
+    standing = plan.standing_on(wanted.tenant, wanted.resource)
+    return any(is_kept_for(lease, holder, authority) for lease in standing)
 
 
 def _grant(

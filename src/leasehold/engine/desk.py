@@ -1,0 +1,128 @@
+"""A desk: what a client talks to, and nothing of what is behind it.
+
+Commands, questions, jobs and outcomes are plain values that cross a wire as they are, so nothing above a desk
+can tell whether the registrar is in this process or far away.
+
+Promised of every desk: commands on one lease id are run in the order in which they were submitted, so that
+what takes a claim back never overtakes it. A command that was withdrawn has changed nothing; one that cannot
+be withdrawn any more is under way, and its outcome still comes. A failure says whether the command may have
+been run all the same: then sending it again, under the same request id, finds out.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from leasehold.engine.bells import Bells
+from leasehold.engine.clock import Ids
+from leasehold.engine.jobs import Job
+from leasehold.engine.questions import Question
+from leasehold.engine.walking import Progress
+from leasehold.errors import LeaseholdError, StoreError, error_of, error_with
+from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.refusals import Refusal
+
+_AnswerType = TypeVar("_AnswerType")
+
+DEFECT = "DEFECT"
+"""The code of a failure that nobody has foreseen."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag=True):
+    """What kept a command from being answered, or refused."""
+
+    code: str
+    message: str
+    facts: dict[str, Any] = {}
+    is_unknown: bool = False
+    """Whether the command may have been run all the same."""
+    cause: Any = None
+    """The exception itself, where it happened in this process; it does not cross a wire."""
+
+    @staticmethod
+    def of(error: Exception) -> "Failure":
+        """Put an exception into a value."""
+        if isinstance(error, LeaseholdError):
+            unknown = isinstance(error, StoreError) and error.outcome_unknown
+            return Failure(
+                code=error.code, message=str(error), facts=error.facts, is_unknown=unknown, cause=error
+            )
+        return Failure(code=DEFECT, message=f"{type(error).__name__}: {error}", cause=error)
+
+    def error(self) -> Exception:
+        """Return the exception that this is for callers in this language."""
+        if self.cause is not None:
+            cause: Exception = self.cause
+            return cause
+        return error_with(self.code)(self.message, **self.facts)
+
+    def with_facts(self, **facts: object) -> "Failure":
+        """Return a copy that knows more; one failure can be the outcome of several commands."""
+        cause = self.cause.with_facts(**facts) if isinstance(self.cause, LeaseholdError) else self.cause
+        return msgspec.structs.replace(self, facts=self.facts | facts, cause=cause)
+
+
+Outcome = Any
+"""An answer, a `Refusal`, or a `Failure`."""
+
+
+def answer_of(outcome: Outcome, kind: type[_AnswerType]) -> _AnswerType:
+    """Return the answer in an outcome; raise what it was refused with, or what went wrong."""
+    if isinstance(outcome, kind):
+        return outcome
+    if isinstance(outcome, Refusal):
+        raise error_of(outcome)
+    if isinstance(outcome, Failure):
+        raise outcome.error()
+    raise TypeError(f"expected {kind.__name__}, got {type(outcome).__name__}")
+
+
+class Desk(Protocol):
+    """Where commands, questions and jobs are handed in."""
+
+    timeout: float
+    """How many seconds a command waits for another process to finish writing."""
+    ids: Ids
+
+    @property
+    def url(self) -> str:
+        """Return the address under which this desk can be reached again."""
+        ...
+
+    @property
+    def bells(self) -> Bells:
+        """Return where those are woken who wait for leases."""
+        ...
+
+    def call(self, command: Command) -> Outcome:
+        """Run a command, and wait for its outcome; raise StoreBusy if its turn does not come in time."""
+        ...
+
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Any:
+        """Run a command soon, hand its outcome to `deliver`, and return what it can be withdrawn by."""
+        ...
+
+    def withdraw(self, call: Any) -> Failure | None:
+        """Take a submitted command back and return why; None if it is too late for that."""
+        ...
+
+    def ask(self, question: Question) -> Any:
+        """Answer a question as of one moment; raise why it cannot be."""
+        ...
+
+    def run(self, job: Job, progress: Progress | None = None) -> Any:
+        """Do a job to its end and return its result; `progress` is told how far it has come."""
+        ...
+
+    def wait(self, position: int, timeout: float) -> bool:
+        """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
+        ...
+
+    def stop_granting(self) -> None:
+        """Take no more claims; what was granted can still be given back."""
+        ...
+
+    def close(self) -> None:
+        """Stop taking commands, and let go of what is behind the desk."""
+        ...

@@ -1,0 +1,113 @@
+"""What takes long: jobs, which are started, tell how far they have come, and have a result.
+
+They are values like commands and questions, and cross a wire as those do.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+
+from leasehold.engine.audit import Audit, audit, rebuild
+from leasehold.engine.keyholding import retire, rotate, vouch
+from leasehold.engine.port import Head, Store
+from leasehold.engine.pruning import Pruning, prune
+from leasehold.engine.walking import Progress
+from leasehold.kernel.ledger.keys import Key
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="job"):
+    """Something that takes long. It is about the whole ledger, whoever its tenants are."""
+
+    result: ClassVar[Any]
+    """The type of its result."""
+
+
+class Verify(Job, frozen=True, kw_only=True, omit_defaults=True, tag="verify"):
+    """Check the whole ledger against itself, a head kept elsewhere, and the tables."""
+
+    result = Audit
+
+    head: Head | None = None
+    first_key: str | None = None
+    trusted: tuple[str, ...] = ()
+
+
+class Prune(Job, frozen=True, kw_only=True, omit_defaults=True, tag="prune"):
+    """Remove old history, or say what would be removed."""
+
+    result = Pruning
+
+    actor: str
+    keep_ns: int
+    dry_run: bool = False
+
+
+class Rebuild(Job, frozen=True, kw_only=True, omit_defaults=True, tag="rebuild"):
+    """Rebuild the tables from the ledger; the result says how many records there are, by family."""
+
+    result = dict[str, int]
+
+
+class RotateKey(Job, frozen=True, kw_only=True, omit_defaults=True, tag="rotate_key"):
+    """Put a new key in the place of the one that seals the ledger."""
+
+    result = Key
+
+    actor: str
+    reason: str = ""
+
+
+class RetireKey(RotateKey, frozen=True, kw_only=True, omit_defaults=True, tag="retire_key"):
+    """Let a key seal nothing any more."""
+
+    key_id: str
+
+
+class VouchForKey(RotateKey, frozen=True, kw_only=True, omit_defaults=True, tag="vouch_for_key"):
+    """Vouch for a key that has enrolled itself."""
+
+    key_id: str
+
+
+def run(job: Job, store: Store, progress: Progress | None = None) -> Any:
+    """Do a job to its end, and return its result."""
+    return _JOBS[type(job)](job, store, progress)
+
+
+def _verify(job: Verify, store: Store, progress: Progress | None) -> Audit:
+    return audit(store, progress, expected=job.head, trusted=job.trusted, first_key=job.first_key)
+
+
+def _prune(job: Prune, store: Store, progress: Progress | None) -> Pruning:
+    return prune(store, actor=job.actor, keep_ns=job.keep_ns, dry_run=job.dry_run, progress=progress)
+
+
+def _rebuild(job: Rebuild, store: Store, progress: Progress | None) -> dict[str, int]:
+    del job
+    return {family: len(records) for family, records in rebuild(store, progress).records.items()}
+
+
+def _rotate(job: RotateKey, store: Store, progress: Progress | None) -> Key:
+    del progress
+    return rotate(store, actor=job.actor, reason=job.reason)
+
+
+def _retire(job: RetireKey, store: Store, progress: Progress | None) -> Key:
+    del progress
+    return retire(store, job.key_id, actor=job.actor, reason=job.reason)
+
+
+def _vouch(job: VouchForKey, store: Store, progress: Progress | None) -> Key:
+    del progress
+    return vouch(store, job.key_id, actor=job.actor, reason=job.reason)
+
+
+_JOBS: dict[type[Job], Callable[[Any, Store, Progress | None], Any]] = {
+    Verify: _verify,
+    Prune: _prune,
+    Rebuild: _rebuild,
+    RotateKey: _rotate,
+    RetireKey: _retire,
+    VouchForKey: _vouch,
+}

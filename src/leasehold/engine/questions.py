@@ -1,0 +1,169 @@
+"""What a registrar can be asked, beside commands: values that cross a wire as they are, and what is answered.
+
+A question changes nothing, and waits for no writer. Each says which tenant it is about; None stands for all
+of them, which is for operators. What another tenant has does not exist for who asks about one.
+"""
+
+from typing import Any, ClassVar
+
+import msgspec
+
+from leasehold.engine.port import EntryQuery, Head, LeaseQuery
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.keys import Key
+
+PAGE_MAXIMUM = 10_000
+"""How much of anything fits into one answer."""
+
+
+class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease and how it stands at the moment of the answer."""
+
+    lease: Lease
+    expires_in: float
+    """Seconds left by the authority's clock; 0 for a lease that has ended or expired."""
+
+    @property
+    def is_live(self) -> bool:
+        """Say whether the lease still stands."""
+        return self.expires_in > 0
+
+
+class Waiter(msgspec.Struct, frozen=True, kw_only=True):
+    """A claim that waits, and its place in the queue."""
+
+    lease: Lease
+    position: int
+    """1: next in line."""
+    waited: float
+    """Seconds since it joined the queue, by the registrar's wall clock."""
+    estimate: float
+    """Seconds until its turn comes if everybody ahead keeps its lease for its TTL, and nobody renews or
+    releases. Sharers have theirs side by side."""
+
+
+class PrunedHistory(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a history begins that was pruned."""
+
+    pruned: int
+    """The last entry that is gone."""
+    checkpoint: int
+    """The entry that stands for all that are."""
+    at_ns: int
+    """When it was pruned, in wall time."""
+    actor: str
+    """Who did it."""
+
+
+class Followed(msgspec.Struct, frozen=True, kw_only=True):
+    """One page of the ledger, and where the ledger ended at that moment."""
+
+    entries: list[Entry]
+    end: int
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="question"):
+    """Something that is asked."""
+
+    answer: ClassVar[Any]
+    """The type of what is answered."""
+
+    tenant: str | None = None
+
+
+class FindLease(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_lease"):
+    """Ask for a lease by its id."""
+
+    answer = LeaseStatus | None
+
+    lease_id: str
+
+
+class FindHolders(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_holders"):
+    """Ask which leases stand on a resource now, oldest token first."""
+
+    answer = list[LeaseStatus]
+
+    resource: str
+
+
+class FindChildren(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_children"):
+    """Ask for standing leases that were derived from a lease, up to a page of them, oldest token first."""
+
+    answer = list[LeaseStatus]
+
+    lease_id: str
+
+
+class FindWaiters(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_waiters"):
+    """Ask who waits for a resource, first in line first; for a path, also above and below it."""
+
+    answer = list[Waiter]
+
+    resource: str
+
+
+class FindWon(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_won"):
+    """Ask what a waiting claim was granted, if that can be told by looking; None: it had better ask."""
+
+    answer = Granted | None
+
+    lease_ids: tuple[str, ...]
+
+
+class ListLeases(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_leases"):
+    """Ask for one page of leases."""
+
+    answer = list[LeaseStatus]
+
+    query: LeaseQuery
+
+
+class ReadLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag="read_ledger"):
+    """Ask for one page of the ledger."""
+
+    answer = list[Entry]
+
+    query: EntryQuery
+
+
+class FollowLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag="follow_ledger"):
+    """Ask for what comes after a position; raises HistoryPruned if that is gone. 0: whatever there is."""
+
+    answer = Followed
+
+    query: EntryQuery
+
+
+class FindBeginning(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_beginning"):
+    """Ask where the history begins; None: nothing was ever pruned."""
+
+    answer = PrunedHistory | None
+
+
+class FindHead(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_head"):
+    """Ask where the ledger ends."""
+
+    answer = Head
+
+
+class ListKeys(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_keys"):
+    """Ask for every key that the ledger ever admitted, in the order of their enrolment."""
+
+    answer = list[Key]
+
+
+class IsAnythingDue(Question, frozen=True, kw_only=True, omit_defaults=True, tag="is_anything_due"):
+    """Ask whether time has done anything that nobody has recorded."""
+
+    answer = bool
+
+
+class Certify(Question, frozen=True, kw_only=True, omit_defaults=True, tag="certify"):
+    """Ask for the registrar's signed word that a lease stands."""
+
+    answer = str
+
+    lease_id: str

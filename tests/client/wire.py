@@ -1,0 +1,158 @@
+"""A desk that everything passes as bytes, on a line that repeats, delays and loses what is sent.
+
+Whatever cannot be spelled, or reads back as something else, shows up here, long before there is a network.
+The line keeps the promises of every desk: commands on one lease id stay in order, and what was lost is
+*unknown*.
+"""
+
+import itertools
+import time
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from random import Random
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from leasehold.engine.bells import Bells
+from leasehold.engine.clock import Ids
+from leasehold.engine.desk import Failure, Outcome
+from leasehold.engine.jobs import Job, Prune, Rebuild, RetireKey, RotateKey, Verify, VouchForKey
+from leasehold.engine.questions import Followed, FollowLedger, Question, ReadLedger
+from leasehold.engine.registrar import Registrar
+from leasehold.engine.walking import Progress
+from leasehold.errors import LeaseholdError, StoreFailed
+from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewed, Spent, Waiting
+from leasehold.kernel.lease.commands import Acquire, Release
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue, Swept, SweptDue
+from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.refusals import Refusal
+
+ANSWERS = Granted | Waiting | Spent | Renewed | Released | Ended | Swept | SweptDue | Refusal | Failure
+JOBS = Verify | Prune | Rebuild | RotateKey | RetireKey | VouchForKey
+QUESTIONS = reduce(or_, Question.__subclasses__())
+
+_seeds = itertools.count(1)
+
+
+class SpelledEntry(msgspec.Struct):
+    """An entry on its way: its event is in its body, and is read from there."""
+
+    position: int
+    body: bytes
+    hash: bytes
+    seal: bytes | None
+
+
+class WireDesk:
+    """A registrar at the other end of a bad line."""
+
+    def __init__(self, inner: Registrar) -> None:
+        self.inner = inner
+        self._families: Families = inner.store.families
+        self._random = Random(next(_seeds))
+        commands = reduce(or_, self._families.of_command, Sweep | SweepDue)
+        self._commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(commands)
+        self._outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(ANSWERS)
+        self._lost_in_a_row = 0
+
+    @property
+    def timeout(self) -> float:
+        return self.inner.timeout
+
+    @property
+    def ids(self) -> Ids:
+        return self.inner.ids
+
+    @property
+    def url(self) -> str:
+        return self.inner.url
+
+    @property
+    def bells(self) -> Bells:
+        return self.inner.bells
+
+    def call(self, command: Command) -> Outcome:
+        """Send a command; some arrive twice, and some replies never do."""
+        refusal = self._families.check(command)
+        if refusal is not None:
+            return refusal  # Nothing at the other end could make it right, and it may not even be spelled.
+        sent = msgspec.json.encode(command)
+        outcome = self._received(lambda: self.inner.call(self._commands.decode(sent)))
+        if self._random.random() < 0.2:
+            time.sleep(0.0005)
+        if isinstance(command, Acquire | Release):
+            if self._random.random() < 0.1:
+                self._received(lambda: self.inner.call(self._commands.decode(sent)))
+            if self._random.random() < 0.1 and self._lost_in_a_row < 2:
+                self._lost_in_a_row += 1
+                return Failure.of(StoreFailed("the reply was lost on the line"))
+        self._lost_in_a_row = 0
+        return outcome
+
+    def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Any:
+        """Send a command, in its turn."""
+        if self._families.check(command) is not None:
+            return self.inner.submit(command, deliver)  # It is refused at once, here as there.
+        sent = self._commands.decode(msgspec.json.encode(command))
+        return self.inner.submit(sent, lambda outcome: deliver(self._through(outcome)))
+
+    def withdraw(self, call: Any) -> Failure | None:
+        busy = self.inner.withdraw(call)
+        return None if busy is None else self._through(busy)
+
+    def ask(self, question: Question) -> Any:
+        """Ask; what is answered is read as what the question says it is."""
+        sent = msgspec.json.decode(msgspec.json.encode(question), type=QUESTIONS)
+        answer = self._asked(lambda: self.inner.ask(sent))
+        if isinstance(question, ReadLedger):
+            return self._entries(answer)
+        if isinstance(question, FollowLedger):
+            return Followed(entries=self._entries(answer.entries), end=answer.end)
+        return msgspec.json.decode(msgspec.json.encode(answer), type=type(question).answer)
+
+    def run(self, job: Job, progress: Progress | None = None) -> Any:
+        sent = msgspec.json.decode(msgspec.json.encode(job), type=JOBS)
+        result = self._asked(lambda: self.inner.run(sent, progress))
+        return msgspec.json.decode(msgspec.json.encode(result), type=type(job).result)
+
+    def wait(self, position: int, timeout: float) -> bool:
+        return self.inner.wait(position, timeout)
+
+    def stop_granting(self) -> None:
+        self.inner.stop_granting()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _entries(self, entries: list[Entry]) -> list[Entry]:
+        spelled = [SpelledEntry(one.position, one.body, one.hash, one.seal) for one in entries]
+        read = msgspec.json.decode(msgspec.json.encode(spelled), type=list[SpelledEntry])
+        return [
+            Entry(
+                position=one.position,
+                event=self._families.decode_event(one.body),
+                body=one.body,
+                hash=one.hash,
+                seal=one.seal,
+            )
+            for one in read
+        ]
+
+    def _through(self, outcome: Outcome) -> Outcome:
+        if isinstance(outcome, Failure):
+            outcome = replace(outcome, cause=None)
+        return self._outcomes.decode(msgspec.json.encode(outcome))
+
+    def _received(self, call: Callable[[], Outcome]) -> Outcome:
+        return self._through(self._asked(call))
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        """Raise what was raised at the other end, as far as it can be told over a line."""
+        try:
+            return ask()
+        except LeaseholdError as error:
+            raise self._through(Failure.of(error)).error() from None
