@@ -12,8 +12,10 @@ from leasehold.engine.port import Batch, Store, WouldBlock
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import StoreFailed, StoreRejected
 from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewal, Renewed, Waiting
+from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import (
     Acquire,
+    Derive,
     Release,
     Renew,
     Revoke,
@@ -22,6 +24,7 @@ from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.model import LeaseState, ReleaseReason
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.records import LEASE, count_of_holder, lease_keys
+from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.commands import Command, Sweep
 from leasehold.kernel.ledger.decide import decide
 from leasehold.kernel.ledger.family import Families
@@ -360,3 +363,38 @@ def test_records_that_only_the_decision_asks_for_are_read_then(
     refusal = expect(Refusal, run_batch(watched, [claim("door", "bob")], RULES)[0])
 
     assert (refusal.code, refusal.lease_id) == ("HELD", held.lease_id)
+
+
+def test_an_id_that_one_claim_presumes_to_be_new_is_a_lease_like_any_other_for_the_rest(
+    watched: WatchedStore,
+) -> None:
+    """A claim under the id of a parent made its child fall, and somebody else was granted it."""
+    budget = Budget(tokens=10)
+    parent = granted(
+        run_batch(watched, [claim("tree", budget=budget, scope=Scope(unlimited=True))], RULES)[0]
+    )
+    child = Derive(
+        parent_id=parent.lease_id,
+        holder="ann",
+        lease_id="child",
+        resource="branch",
+        child_holder="ann",
+        budget=Budget(tokens=5),
+        request_id="derive",
+    )
+    granted(run_batch(watched, [child], RULES)[0])
+    forged = replace(own_request("window", "eve"), lease_id=parent.lease_id, request_id=parent.lease_id)
+    held, exists = run_batch(watched, [claim("branch", "eve"), forged], RULES)
+    assert expect(Refusal, held).code == "HELD"
+    assert expect(Refusal, exists).code == "LEASE_EXISTS"
+    assert audit(watched).problems == []
+
+
+def test_what_was_presumed_in_vain_is_not_carried_into_the_next_batch(watched: WatchedStore) -> None:
+    recall = Recall()
+    held = granted(run_batch(watched, [claim("door")], RULES)[0])
+    forged = replace(own_request("door", "eve"), lease_id=held.lease_id, request_id=held.lease_id)
+    expect(Refusal, run_batch(watched, [forged], RULES, recall=recall)[0])
+    renew = Renew(lease_ids=(held.lease_id,), holder="ann", request_id="renewal")
+    (renewed,) = expect(Renewed, run_batch(watched, [renew], RULES, recall=recall)[0]).outcomes
+    expect(Renewal, renewed)

@@ -7,15 +7,16 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from leasehold.engine.batch import Request, Rules, run_taken
+from leasehold.engine.batch import Recall, Request, Rules, run_taken
 from leasehold.engine.port import LeaseQuery
 from leasehold.errors import error_of
-from leasehold.kernel.lease.answers import Granted, Waiting
-from leasehold.kernel.lease.commands import Acquire, Release, Revoke
+from leasehold.kernel.lease.answers import Granted, Renewal, Waiting
+from leasehold.kernel.lease.commands import Acquire, Derive, Release, Renew, Revoke
 from leasehold.kernel.lease.events import LeaseExpired
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.lease.scope import Scope
+from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.family import Families, Family, Reaction, Stage
 from leasehold.kernel.ledger.refusals import Refusal
@@ -33,6 +34,7 @@ from tests.families.toy import (
     Finish,
     Record,
     Value,
+    own_key,
     toy_families,
 )
 
@@ -267,3 +269,57 @@ def test_what_is_kept_closed_is_so_before_anybody_reacts_to_the_end(clock: FakeC
     with house.store.snapshot() as snapshot:
         held = [lease for lease in snapshot.leases(LeaseQuery()) if lease.state is LeaseState.ACTIVE]
     assert {lease.resource: lease.holder for lease in held} == {"door": "registrar", "gate": "greedy"}
+
+
+def test_who_is_barred_cannot_make_others_lose_what_they_hold(house: House) -> None:
+    recall = Recall()
+    held = granted(house.one(claim("door")))
+    forged = claim("gate", "eve", lease_id=held.lease_id, request_id=held.lease_id)
+    barred = [Request(forged, BARRED), Request(SweepDue(limit=5, request_id="s"), BARRED)]
+    outcomes = run_taken(house.store, lambda: barred, Rules(), recall=recall, blocking=True)
+    assert [expect(Refusal, one).rule for one in outcomes] == ["BARRED", "BARRED"]
+    renew = Request(Renew(lease_ids=(held.lease_id,), holder="ann", request_id="r"))
+    (renewed,) = run_taken(house.store, lambda: [renew], Rules(), recall=recall, blocking=True)
+    expect(Renewal, renewed.outcomes[0])
+
+
+def test_only_what_is_due_is_swept(house: House) -> None:
+    house.one(bump("a", "1", ttl_ns=10 * SECOND))
+    house.clock.advance(9)
+    assert (
+        house.run(
+            bump("a", "2", ttl_ns=100 * SECOND),
+            Sweep(family="counter", key=own_key("default", "a"), request_id="s"),
+        )[1].ended
+        is False
+    )
+    house.clock.advance(5)
+    assert house.sweep() == 0
+    assert house.one(bump("a", "3")).value == 3
+
+
+def test_a_child_whose_parent_has_ended_is_not_taken_for_one_that_stands(house: House) -> None:
+    everything = Scope(unlimited=True)
+    parent = granted(house.one(claim("tree", scope=everything, ttl_ns=3600 * SECOND)))
+    for number in range(101):
+        derive = Derive(
+            parent_id=parent.lease_id,
+            holder="ann",
+            lease_id=f"child-{number}",
+            resource=f"branch-{number}",
+            child_holder="ann",
+            request_id=f"derive-{number}",
+        )
+        granted(house.one(derive))
+    house.one(release(parent))
+    bound = house.run(
+        *(bump(f"c{number}", f"b{number}", lease_id=f"child-{number}") for number in range(101))
+    )
+    assert all(isinstance(one, Refusal) for one in bound)
+
+
+def test_a_counter_whose_time_is_over_does_not_keep_its_lease_from_ending(house: House) -> None:
+    lease = granted(house.one(claim("door")))
+    house.one(bump("a", "1", ttl_ns=SECOND, lease_id=lease.lease_id))
+    house.clock.advance(2)
+    assert house.one(release(lease)).outcomes[0].already is False

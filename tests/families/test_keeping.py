@@ -197,3 +197,11 @@ def test_history_is_found_by_family_and_by_what_it_is_about(house: House) -> Non
         found = snapshot.entries(EntryQuery(family=COUNTER, resource="counter 7"))
         assert [entry.event.type for entry in found] == ["counter.bumped"]
         assert not snapshot.entries(EntryQuery(family="lease", resource="counter 7"))
+
+
+def test_pruning_removes_all_up_to_what_a_family_keeps_in_however_large_batches(house: House) -> None:
+    fill(house)
+    house.clock.advance(40 * DAY)
+    house.one(bump("counter 5", "late", by=1))
+    house.store.soft.put(COUNTER, {"reader": b"23"})
+    assert prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND).through == 23

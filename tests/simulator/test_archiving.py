@@ -36,8 +36,8 @@ def test_entries_that_are_pruned_too_early(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(pruning, "_is_past", lambda *_: True)
     plan = pruning._plan
 
-    def hasty(snapshot: Any, actor: str, keep_ns: int, *rest: Any) -> Any:
-        return plan(snapshot, actor, keep_ns // 2, *rest)
+    def hasty(*arguments: Any, keep_ns: int, **rest: Any) -> Any:
+        return plan(*arguments, keep_ns=keep_ns // 2, **rest)
 
     monkeypatch.setattr(pruning, "_plan", hasty)
     assert "was pruned" in found(PRUNING)

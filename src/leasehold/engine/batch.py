@@ -18,7 +18,7 @@ from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
 from leasehold.kernel.ledger.authority import now_of, observe
-from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, SweepDue, Swept, SweptDue
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, Swept, SweptDue
 from leasehold.kernel.ledger.decide import decide
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import Event
@@ -207,32 +207,23 @@ def _decide_all(
     transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
-    commands = [request.command for request in requests]
-    asked = [command.limit for command in commands if isinstance(command, SweepDue)]
-    if asked:
-        commands = [command for command in commands if not isinstance(command, SweepDue)]
-        sweep_limit = max(sweep_limit, *asked)
-    sweeps = _sweeps(transaction, draft, sweep_limit) if sweep_limit else []
-    _load_needs(transaction, draft.view, commands + sweeps)
+    _load_needs(transaction, draft.view, [request.command for request in requests])
     done = Done()
-    for request in requests:
-        if not asked or not isinstance(request.command, SweepDue):
-            done.outcomes.append(_decide(transaction, draft, request))
-            _collect(draft, done)
-    if sweeps:
-        _sweep(transaction, draft, sweeps, done)
-    if asked:
-        _answer_sweeps(requests, done)
-    return done
-
-
-def _answer_sweeps(requests: Sequence[Request], done: Done) -> None:
-    """Put the answers of those who asked for a sweep in their places; who asks first has swept it all."""
-    swept = done.swept
+    asked: list[int] = []
     for place, request in enumerate(requests):
-        if isinstance(request.command, SweepDue):
-            done.outcomes.insert(place, SweptDue(ended=swept))
-            swept = 0
+        outcome = _decide(transaction, draft, request)
+        done.outcomes.append(outcome)
+        _collect(draft, done)
+        if type(outcome) is SweptDue:
+            asked.append(place)
+            sweep_limit = max(sweep_limit, request.command.limit)  # type: ignore[attr-defined]
+    sweeps = _sweeps(transaction, draft, sweep_limit) if sweep_limit else []
+    if sweeps:
+        _load_needs(transaction, draft.view, sweeps)
+        _sweep(transaction, draft, sweeps, done)
+    for place in asked[:1]:  # Who asked first has swept it all.
+        done.outcomes[place] = SweptDue(ended=done.swept)
+    return done
 
 
 def _decide(transaction: Transaction, draft: Draft, request: Request) -> Outcome:
@@ -287,8 +278,10 @@ def _load_needs(transaction: Transaction, view: View, commands: Sequence[Command
         return
     by_family: dict[str, list[Command]] = {}
     for command in commands:
-        name = command.family if isinstance(command, Sweep) else of_command[type(command)].name
-        by_family.setdefault(name, []).append(command)
+        if isinstance(command, Sweep):
+            by_family.setdefault(command.family, []).append(command)
+        elif type(command) in of_command:
+            by_family.setdefault(of_command[type(command)].name, []).append(command)
     for name, theirs in by_family.items():
         _load_round_by_round(transaction, view, view.families.named[name], theirs)
 

@@ -89,8 +89,9 @@ def prune(
         while True:
             soft = {family.name: store.soft.get(family.name) for family in store.families}
             with store.snapshot() as snapshot:
-                plan = _plan(snapshot, actor, keep_ns, batch_entries, progress)
-                plan = None if plan is None else _kept_for_families(plan, store.families, soft)
+                plan = _plan(
+                    snapshot, soft, actor=actor, keep_ns=keep_ns, batch=batch_entries, progress=progress
+                )
                 if plan is None:
                     return replace(done, through=snapshot.pruned)
                 if dry_run:
@@ -108,9 +109,11 @@ def prune(
 
 def _plan(
     snapshot: Snapshot,
+    soft: Mapping[str, Soft],
+    *,
     actor: str,
     keep_ns: int,
-    batch_entries: int,
+    batch: int,
     progress: Progress | None,
 ) -> _Plan | None:
     """Check the ledger, and find what is to be removed from it; None: nothing is to be."""
@@ -126,10 +129,16 @@ def _plan(
     def may_go(event: Event) -> bool:
         return event.at_ns < before_ns and _is_past(event, authority, now)
 
-    ends = _ends_of_batches(snapshot, gone, batch_entries, may_go)
+    ends = _ends_of_batches(snapshot, gone, batch, may_go)
     if not ends:
         return None
     checked.go(snapshot, progress)
+    kept = (family.keeps(checked.state, soft[family.name]) for family in families)
+    last = min((position for position in kept if position is not None), default=ends[-1])
+    if last < ends[-1]:  # Some family still needs what comes after that.
+        ends = _ends_of_batches(snapshot, gone, batch, may_go, last)
+        if not ends:
+            return None
     draft = StoreCheckpointed(
         tick=now.tick,
         at_ns=now.wall_ns,
@@ -143,18 +152,17 @@ def _plan(
     return _Plan(checked=checked, following=following, draft=draft, ends=ends, gone=gone)
 
 
-def _kept_for_families(plan: _Plan, families: Families, soft: Mapping[str, Soft]) -> _Plan | None:
-    """Return a plan that leaves what some family still needs; None: then nothing is to be removed."""
-    kept = (family.keeps(plan.checked.state, soft[family.name]) for family in families)
-    last = min((position for position in kept if position is not None), default=plan.ends[-1])
-    plan.ends = [end for end in plan.ends if end <= last]
-    return plan if plan.ends else None
-
-
 def _ends_of_batches(
-    snapshot: Snapshot, start: int, batch_entries: int, may_go: Callable[[Event], bool]
+    snapshot: Snapshot,
+    start: int,
+    batch_entries: int,
+    may_go: Callable[[Event], bool],
+    until: int | None = None,
 ) -> list[int]:
-    """Return the ends of commits that are to be the ends of batches: the last is that of all that can go."""
+    """Return the ends of commits that are to be the ends of batches: the last is that of all that can go.
+
+    `until`: entries after this one stay in any case.
+    """
     ends: list[int] = []
     position = through = sealed = start
     worthwhile = False
@@ -164,7 +172,7 @@ def _ends_of_batches(
                 event = snapshot.families.decode_event(body)
             except ValueError as error:
                 raise BrokenChain(position, f"is no event that this version understands: {error}") from error
-            if not may_go(event):
+            if not may_go(event) or (until is not None and position > until):
                 return _with_last(ends, through, start)
             worthwhile = worthwhile or not isinstance(event, StoreCheckpointed)
             if seal is not None:

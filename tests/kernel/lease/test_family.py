@@ -1,6 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
+from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.delegation import Delegation
@@ -29,6 +30,7 @@ from tests.kernel.records import (
     an_era,
     at,
 )
+from tests.kernel.registrar import Registrar
 
 STANDING = a_lease(
     expires_tick=at(100).tick, delegation=Delegation(scope=Scope(unlimited=True), budget=Budget(tokens=9))
@@ -136,3 +138,12 @@ def test_a_claim_whose_id_was_only_presumed_to_be_new_is_refused_after_looking()
 
     assert isinstance(refusal := decide(claim, lease_part(view), at(60)), Refusal)
     assert refusal.code is RefusalCode.HELD
+
+
+def test_a_child_whose_line_stands_is_not_ended_by_a_sweep() -> None:
+    registrar = Registrar()
+    parent = registrar.grant("ann", "tree", budget=Budget(tokens=5))
+    child = registrar.ask(registrar.child_claim(parent, budget=Budget(tokens=1)))
+    assert isinstance(child, Granted)
+    swept = registrar.ask(Sweep(family="lease", key=child.lease.lease_id, request_id="sweep"))
+    assert swept == Swept(ended=False)

@@ -145,7 +145,9 @@ def test_a_claim_can_be_presumed_to_be_sent_for_the_first_time() -> None:
     claim = replace(ACQUIRE, request_id=ACQUIRE.lease_id)
 
     assert needs([claim], view.ledger) == lease_keys(resources={DOOR})
-    assert view.lease(claim.lease_id) is None
+    assert view.proposed(claim.lease_id) is None
+    with pytest.raises(Missing):
+        view.lease(claim.lease_id)  # For everybody else it is a lease that nobody has looked for.
     assert view.doubtful(claim) == lease_keys(keys={claim.lease_id})
     assert view.doubtful(claim) is None, "doubted once"
     assert view.doubtful(RELEASE) is None

@@ -1,7 +1,11 @@
+from typing import Any
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from leasehold.kernel.lease.commands import Acquire, Renew, Wanted
+from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, Swept
 from tests.kernel.counters import Do
 
@@ -45,3 +49,24 @@ def test_who_has_the_store_at_hand_shows_no_key_and_is_bound_to_no_tenant() -> N
 @pytest.mark.parametrize("value", [SWEEP, Caller(access="k", tenant="acme"), Swept(ended=True)])
 def test_what_is_asked_and_answered_crosses_a_wire_as_it_is(value: msgspec.Struct) -> None:
     assert msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
+
+
+def test_equal_commands_are_one_request_whoever_has_spelled_them() -> None:
+    """A text that was read, and is not the very object that a default is, made a retry a second request."""
+    plain = Renew(lease_ids=("a",), holder="ann", request_id="r")
+    spelled = Renew(lease_ids=("a",), holder="ann", request_id="r", tenant="".join(["def", "ault"]))
+    read = msgspec.json.decode(msgspec.json.encode(spelled), type=Renew)
+    assert plain.request_key == spelled.request_key == read.request_key
+    other = Renew(lease_ids=("a",), holder="ann", request_id="r", tenant="other")
+    assert other.request_key != plain.request_key
+
+
+def test_what_lies_deeper_in_a_command_counts_as_well() -> None:
+    def key(**wanted: Any) -> str:
+        also = (Wanted(resource="gate", **wanted),)
+        return Acquire(
+            lease_id="x", request_id="r", resource="door", holder="ann", ttl_ns=1, also=also
+        ).request_key
+
+    assert key() == key(mode=Mode.EXCLUSIVE)
+    assert key() != key(mode=Mode.SHARED)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, Swept
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, SweepDue, Swept, SweptDue
 from leasehold.kernel.ledger.decide import decide
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.family import Rule, Stage
@@ -261,3 +261,28 @@ class TestSweeping:
 
         assert decide(sweep("a"), LOCAL, draft) == Swept(ended=False)
         assert numbers(draft) == {"a": 9}
+
+
+def test_an_answer_that_turns_out_to_be_a_refusal_undoes_everything() -> None:
+    def rule(command: Do, draft: Draft) -> Callable[[], Refusal]:
+        put(draft, "a", 2)
+        return lambda: NO
+
+    draft = draft_of(families(rule), a=1)
+
+    assert decide(DO, LOCAL, draft) == NO
+    assert (draft.events, numbers(draft)) == ([], {"a": 1})
+
+
+def test_a_sweep_of_whatever_is_due_is_left_to_the_engine() -> None:
+    draft = draft_of(families(), a=due("a", 1, 10))
+
+    assert decide(SweepDue(limit=1, request_id="r"), LOCAL, draft) == SweptDue(ended=0)
+    assert draft.events == []
+
+
+def test_a_record_that_is_not_due_is_not_aged_by_a_sweep() -> None:
+    draft = draft_of(families(), a=due("a", 1, 61))
+
+    assert decide(sweep("a"), LOCAL, draft) == Swept(ended=False)
+    assert numbers(draft) == {"a": 1}

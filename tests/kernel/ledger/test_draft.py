@@ -536,3 +536,46 @@ def test_a_draft_goes_on_at_a_later_moment() -> None:
     assert draft.at(later) is draft
     put(draft, "a", 2)
     assert draft.events[0].tick == later.tick
+
+
+def test_a_part_that_is_refused_changes_nothing_whatever_becomes_of_the_whole() -> None:
+    def refuse(command: Do, draft: Draft) -> Refusal:
+        put(draft, "a", 9)
+        drop(draft, "b")
+        return Refusal(code=RefusalCode.REFUSED, rule="NO")
+
+    happened: list[str] = []
+    follow = after_gone(Stage.THEN, lambda event, _: happened.append(event.name))
+    draft = draft_of(families(refuse, reacts=follow), a=1, b=2)
+    put(draft, "c", 3)
+
+    assert isinstance(draft.call(DO), Refusal)
+
+    draft.settle()
+    assert (names(draft), numbers(draft), happened) == (["c"], {"a": 1, "b": 2, "c": 3}, [])
+
+
+def test_what_fails_because_something_was_lacking_before_is_decided_again() -> None:
+    def follow(event: CounterGone, draft: Draft) -> None:
+        if event.name == "a":
+            draft.get(COUNTER, "unknown")
+        raise ZeroDivisionError("it relies on what the first has done")
+
+    draft = blank_draft(families(reacts=after_gone(Stage.FREE, follow)))
+    load(draft, Missing(Keys(families={COUNTER: Wanted(keys={"a", "b"})})), a=1, b=2)
+    drop(draft, "a")
+    drop(draft, "b")
+
+    assert missing(draft.settle).families[COUNTER].keys == {"unknown"}
+
+
+def test_what_fails_for_a_reason_of_its_own_is_told() -> None:
+    def fail(event: CounterGone, draft: Draft) -> None:
+        raise ZeroDivisionError(event.name)
+
+    draft = draft_of(families(reacts=after_gone(Stage.FREE, fail)), a=1, b=2)
+    drop(draft, "a")
+    drop(draft, "b")
+
+    with pytest.raises(ZeroDivisionError):
+        draft.settle()

@@ -179,3 +179,8 @@ def test_leases_can_have_quotas() -> None:
     assert view.parts["lease"].quotas == quotas
     assert View(LEASES, an_authority()).parts["lease"].quotas == Quotas()
     assert LEASES.of_command[type(ACQUIRE)] is LEASES.named["lease"]
+
+
+def test_the_versions_of_a_family_begin_with_one() -> None:
+    with pytest.raises(ValueError, match="begin with 1"):
+        families(version=0)

@@ -133,7 +133,9 @@ class _Settling:
         """Take an event as it is."""
         self.events.append(event)
         for lease_id in event.keys:
-            self.leases[lease_id] = evolve(self._lease(lease_id), event)
+            new = isinstance(event, LeaseIssued) and lease_id not in self.leases
+            lease = self._view.proposed(lease_id) if new else self._lease(lease_id)
+            self.leases[lease_id] = evolve(lease, event)
 
 
 def as_settled(answer: Answer | None, view: LeaseView) -> Answer | None:

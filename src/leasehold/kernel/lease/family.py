@@ -72,6 +72,7 @@ def lease_family(quotas: Quotas | None = None) -> Family:
         evolve=evolve,
         reacts=dict.fromkeys(FREEING, Reaction(Stage.FREE, _promote)),
         due=_due,
+        depends=_depends,
         age=_age,
         invariants=invariants,
         forgotten=_forgotten,
@@ -140,6 +141,11 @@ def _promote(event: Freeing, draft: Draft) -> None:
 
 def _due(lease: Lease) -> Tick | None:
     return None if lease.is_terminal else lease.expires_tick
+
+
+def _depends(lease: Lease) -> bool:
+    """Say whether a lease ends with another one."""
+    return lease.delegation is not None and bool(lease.delegation.ancestors)
 
 
 def _age(lease_id: str, lease: Lease, draft: Draft) -> None:

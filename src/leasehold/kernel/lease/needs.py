@@ -86,7 +86,7 @@ def _add_for_claim(
     command: Acquire | Derive, view: LeaseView, wanted: LeaseWanted, requests: set[str]
 ) -> None:
     lease_id, is_its_own_request = command.lease_id, command.is_its_own_request
-    if not view.is_known(lease_id):
+    if not view.is_known(lease_id) and not view.is_presumed(lease_id):
         if view.ledger.presuming and is_its_own_request and _is_sent_once(command):
             view.presume(lease_id)
         else:
@@ -147,7 +147,7 @@ def _add_to_hand_on(key: ResourceKey, view: LeaseView, wanted: LeaseWanted) -> N
 
 def _add_to_wait(command: Acquire, view: LeaseView, wanted: LeaseWanted) -> None:
     key, holder = (command.tenant, command.resource), (command.tenant, command.holder)
-    earlier = view.lease(command.lease_id)
+    earlier = view.proposed(command.lease_id)
     if earlier is not None and earlier.state is not LeaseState.PENDING:
         return  # It was granted meanwhile, and has nothing more to do with those who wait.
     _add_to_hand_on(key, view, wanted)

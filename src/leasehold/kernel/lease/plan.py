@@ -19,6 +19,7 @@ from leasehold.kernel.lease.events import (
     STOPPED_ASKING,
     LeaseEvent,
     LeaseExpired,
+    LeaseIssued,
     LeaseLeft,
     LeaseModeChanged,
     LeaseReleased,
@@ -64,7 +65,8 @@ class Plan:
     def add(self, event: LeaseEvent) -> None:
         """Plan one more event."""
         for lease_id in event.keys:
-            self._put(evolve(self.lease(lease_id), event))
+            new = isinstance(event, LeaseIssued) and lease_id not in self._changed
+            self._put(evolve(self.view.proposed(lease_id) if new else self.lease(lease_id), event))
         self._take_in(event)
 
     def _put(self, lease: Lease) -> None:
@@ -245,7 +247,7 @@ class Plan:
         count = self.view.count_ahead(tenant, resource, place)
         for lease_id, lease in self._changed.items():
             if lease.tenant == tenant and related(resource, lease.resource):
-                before = self.view.lease(lease_id)
+                before = self.view.proposed(lease_id)
                 count -= before is not None and before.state is LeaseState.PENDING and before.place < place
                 count += lease.state is LeaseState.PENDING and lease.place < place
         return count
@@ -256,7 +258,7 @@ class Plan:
         held = 0 if quotas.leases_per_holder is None else self.view.count_of_holder(tenant, holder)
         all_held = 0 if quotas.leases_per_tenant is None else self.view.count_of_tenant(tenant)
         for lease_id, lease in self._changed.items():
-            before = self.view.lease(lease_id)
+            before = self.view.proposed(lease_id)
             change = (not lease.is_terminal) - (before is not None and not before.is_terminal)
             all_held += change if lease.tenant == tenant else 0
             held += change if (lease.tenant, lease.holder) == (tenant, holder) else 0

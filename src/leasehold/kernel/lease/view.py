@@ -132,8 +132,20 @@ class LeaseView(QueueView):
 
     def presume(self, lease_id: str) -> None:
         """Take an id for new without asking the store, which would reject a second lease with it."""
-        self._leases[lease_id] = None
         self._presumed.add(lease_id)
+
+    def proposed(self, lease_id: str) -> Lease | None:
+        """Return the lease that has the id which a claim proposes; None: none has, as far as is presumed.
+
+        Only who proposes an id may presume that: for everybody else it is a lease like any other.
+        """
+        if lease_id in self._presumed and lease_id not in self._leases:
+            return None
+        return self.lease(lease_id)
+
+    def is_presumed(self, lease_id: str) -> bool:
+        """Say whether an id was taken for new without asking the store."""
+        return lease_id in self._presumed
 
     def doubtful(self, command: Command) -> Keys | None:
         """Return what has to be read before a refusal of `command` can be believed; None: nothing.

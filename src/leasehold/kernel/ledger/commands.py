@@ -5,12 +5,13 @@ holder, id and content) is recognised for an hour and answered from what happene
 caller whose reply was lost can simply ask again.
 """
 
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import blake2b
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields, replace
 
 REQUEST_MEMORY_NS = 3600 * 1_000_000_000
 
@@ -49,8 +50,36 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
         with another holder or other content another request. Defaults are left out of it, so that a
         release that adds a field still knows the requests of the one before.
         """
-        content = _encoder.encode(replace(self, **self.not_content))
+        content = _encoder.encode(_content(replace(self, **self.not_content)))
         return f"{self.request_id}:{blake2b(content, digest_size=8).hexdigest()}"
+
+
+@cache
+def _defaults(kind: type[Struct]) -> list[tuple[str, Any]]:
+    """Return the fields of a struct, each with its default, or with `NODEFAULT`, which nothing equals."""
+    return [
+        (field.name, field.default if field.default_factory is NODEFAULT else field.default_factory())
+        for field in fields(kind)
+    ]
+
+
+def _content(value: Any) -> Any:
+    """Return what tells a value from others, whoever has spelled it: equal values give the same.
+
+    The encoder leaves out a default by what object it is, not by what it says: a text that has come over a
+    wire, or from the environment, is never the very object that a default is.
+    """
+    if isinstance(value, Struct):
+        config = value.__struct_config__
+        said = {} if config.tag is None else {config.tag_field: config.tag}
+        for name, default in _defaults(type(value)):
+            given = getattr(value, name)
+            if given != default:
+                said[name] = _content(given)
+        return said
+    if isinstance(value, tuple) and value and isinstance(value[0], Struct):
+        return [_content(one) for one in value]
+    return value
 
 
 class Sweep(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):

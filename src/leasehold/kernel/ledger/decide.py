@@ -7,7 +7,7 @@ is refused has changed nothing.
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.kernel.ledger.commands import Caller, Command, Sweep, Swept
+from leasehold.kernel.ledger.commands import Caller, Command, Sweep, SweepDue, Swept, SweptDue
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.family import Rule
 from leasehold.kernel.ledger.records import Missing
@@ -39,6 +39,9 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
                 return made
             known = len(draft.events)
             answer = made()
+            if isinstance(answer, Refusal):
+                draft.undo()
+                return answer
             if len(draft.events) == known:  # Else to look has shown that time has done something.
                 return answer
     except Missing:
@@ -50,7 +53,7 @@ def _sweep(command: Sweep, draft: Draft) -> Swept | Callable[[], Swept]:
     """Record what time has done to one record."""
     kind, part = draft.view.families.named[command.family], draft.view.parts[command.family]
     record = part.get(command.key)
-    if record is None or kind.due(record) is None:
+    if record is None or not draft.is_stale(kind, record):
         return Swept(ended=False)
     kind.age(command.key, record, draft)
 
@@ -61,5 +64,11 @@ def _sweep(command: Sweep, draft: Draft) -> Swept | Callable[[], Swept]:
     return answer
 
 
-_RULES_OF_ALL: dict[type[Command], Rule] = {Sweep: _sweep}
+def _sweep_due(command: SweepDue, draft: Draft) -> SweptDue:
+    """Let it be done: what is due, the engine knows, and has it swept record by record."""
+    del command, draft
+    return SweptDue(ended=0)
+
+
+_RULES_OF_ALL: dict[type[Command], Rule] = {Sweep: _sweep, SweepDue: _sweep_due}
 """For commands that are of no family, because they are about records of any."""

@@ -18,6 +18,7 @@ from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS, Command
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.family import Family, Reaction, Stage
 from leasehold.kernel.ledger.records import EVERYTHING, Gathering
+from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import Now, Tick
 from leasehold.kernel.ledger.view import View
 
@@ -66,7 +67,7 @@ class Draft:
         """Return a record as it is now, or None if there is none. What time has done to it is appended."""
         part, kind = self.view.parts[family], self.view.families.named[family]
         record = part.get(key)
-        if record is None or not self._is_due(kind, record) or (family, key) in self._aging:
+        if record is None or not self.is_stale(kind, record) or (family, key) in self._aging:
             return record
         self._aging.add((family, key))
         kind.age(key, record, self)
@@ -93,9 +94,12 @@ class Draft:
         number: int = self.view.parts[family].count(low, high)
         return number
 
-    def _is_due(self, family: Family, record: Any) -> bool:
+    def is_stale(self, family: Family, record: Any) -> bool:
+        """Say whether time, or what became of others, may have done something to a record."""
         due, now = family.due(record), self.now.tick
-        return due is not None and (due.era, due.value) <= (now.era, now.value)
+        if due is None:
+            return False
+        return (due.era, due.value) <= (now.era, now.value) or family.depends(record)
 
     def carried(self, tick: Tick) -> Tick | None:
         """Return when something that was due in an earlier era is due now; None if nobody can tell."""
@@ -121,8 +125,16 @@ class Draft:
         """Let something happen."""
         family = self.view.families.of_event[type(event)]
         part = self.view.parts[family.name]
-        for key in event.keys:
-            part.put(key, family.evolve(part.get(key), event, key))
+        before = {}
+        gathering = Gathering()
+        for (
+            key
+        ) in event.keys:  # All of them first: what is lacking is read at once, and nothing is half done.
+            with gathering.step():
+                before[key] = part.get(key)
+        gathering.end()
+        for key, record in before.items():
+            part.put(key, family.evolve(record, event, key))
         self.view.note(event)
         self.took((event,))
 
@@ -158,8 +170,13 @@ class Draft:
         gathering = Gathering()
         while self._then or self._free:
             reaction, event = (self._then or self._free).popleft()
-            with gathering.step():
-                reaction.react(event, self)
+            try:
+                with gathering.step():
+                    reaction.react(event, self)
+            except Exception:
+                # Where something was lacking before, this is decided again, on what is there then.
+                gathering.end()
+                raise
         gathering.end()
 
     def call(self, command: Command) -> Any:
@@ -168,11 +185,19 @@ class Draft:
         Who calls names the request after its own, because that is the one that is remembered.
         """
         families = self.view.families
+        authority, events, wakes = self.view.authority, len(self.events), len(self.wakes)
+        steps, queues = len(self.view.journal.steps), (deque(self._then), deque(self._free))
         self._calls += 1
         try:
-            return families.check(command) or families.rules[type(command)](command, self)
+            made = families.check(command) or families.rules[type(command)](command, self)
         finally:
             self._calls -= 1
+        if isinstance(made, Refusal):  # Whatever becomes of the whole, a refused part of it changes nothing.
+            self.view.journal.undo(steps)
+            self.view.authority = authority
+            del self.events[events:], self.wakes[wakes:]
+            self._then, self._free = queues
+        return made
 
     def is_for_good(self, events: Sequence[Event]) -> bool:
         """Say whether events that a rule is about to end with will never be undone: nothing follows them."""

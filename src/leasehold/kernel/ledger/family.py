@@ -69,6 +69,11 @@ def _never(record: Any) -> Tick | None:
     return None
 
 
+def _alone(record: Any) -> bool:
+    del record
+    return False
+
+
 def _as_it_is(key: str, record: Any, draft: "Draft") -> None:
     del key, record, draft
 
@@ -108,8 +113,11 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """To events of any family."""
     due: Callable[[Any], Tick | None] = _never
     """When time has something to do with a record; None: never."""
+    depends: Callable[[Any], bool] = _alone
+    """Whether what became of other records may have ended this one, which has a due time, before that."""
     age: Callable[[str, Any, "Draft"], None] = _as_it_is
-    """What time does to a record, given by key, that is due, or from an earlier era: it may be nothing."""
+    """What time does to a record, given by key, that is due, or from an earlier era, or `depends` on others:
+    it may be nothing."""
     admits: Callable[[Caller, Command, "Draft"], Refusal | None] | None = None
     """Whether a caller may ask that, of whatever family the command is: asked before any rule."""
     invariants: Callable[["State"], Iterable[str]] = _nothing
@@ -145,6 +153,8 @@ class Families:
     def _take(self, family: Family) -> None:
         if not family.name.isidentifier() or self.named[family.name] is not family:
             raise ValueError(f"{family.name!r} is no name for one family")
+        if family.version < 1:
+            raise ValueError(f"the versions of {family.name} begin with 1")
         for event in family.events:
             tag = event.__struct_config__.tag
             if not str(tag).startswith(f"{family.name}."):

@@ -69,9 +69,9 @@ class Journal(Unnoted):
         """Let everything stand as it is."""
         self.steps.clear()
 
-    def undo(self) -> None:
-        """Undo everything since the journal was cleared."""
-        while self.steps:
+    def undo(self, to: int = 0) -> None:
+        """Undo everything since the journal was cleared, or had so many steps."""
+        while len(self.steps) > to:
             step, arguments = self.steps.pop()
             step(*arguments)
 

@@ -104,7 +104,7 @@ class Table:
             self._before = {}
         if self._counts:
             self._counts = {}
-        return len(self._records)
+        return len(self._records) + len(self._whole)
 
     def _file(self, key: str, record: Any) -> None:
         had = self._records.get(key) is not None

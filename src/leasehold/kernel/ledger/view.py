@@ -118,7 +118,7 @@ class View:
         """
         if self.journal.steps:
             self.journal.clear()
-        kept = 0
+        kept = len(self._requests)
         for part in self.parts.values():
             kept += part.settle()
         return kept <= _RECORDS_KEPT

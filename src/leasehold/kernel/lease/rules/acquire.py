@@ -57,7 +57,7 @@ def grant(
 
     `request` is the key to remember the grant by, if it is not the claim's own.
     """
-    if view.lease(command.lease_id) is not None:
+    if view.proposed(command.lease_id) is not None:
         return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=command.lease_id)
     if command.also or is_path(command.resource) or view.is_awaited(command.tenant, command.resource):
         return claim(command, view, now, delegation, request)
