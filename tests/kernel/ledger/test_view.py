@@ -7,7 +7,7 @@ from leasehold.kernel.lease.family import LEASES, lease_family, lease_part
 from leasehold.kernel.lease.records import LeaseFound, LeaseWanted
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.journal import Change
-from leasehold.kernel.ledger.records import Count, Found, Keys, Missing, Records, Wanted
+from leasehold.kernel.ledger.records import Count, Found, Keys, Missing, Records, Scan, Wanted
 from leasehold.kernel.ledger.table import Table
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.kernel.ledger.view import View
@@ -163,6 +163,21 @@ def test_a_view_that_has_grown_large_in_all_its_parts_is_not_kept(
     view.load(keys, Records(families={COUNTER: Found(), "lease": LeaseFound()}))
 
     assert view.settle() == kept
+
+
+def test_a_view_that_remembers_very_many_requests_is_not_kept() -> None:
+    view = a_view()
+    view.load(Keys(requests={f"request-{number}" for number in range(4_097)}), Records())
+
+    assert not view.settle()
+
+
+def test_a_view_that_knows_very_many_ranges_is_not_kept() -> None:
+    view = a_view()
+    scans: dict[Scan, list[str]] = {Scan(f"{number:05}a", f"{number:05}b"): [] for number in range(4_097)}
+    view.load(Keys(families={COUNTER: Wanted()}), Records(families={COUNTER: Found(scans=scans)}))
+
+    assert not view.settle()
 
 
 def test_nothing_is_presumed_unless_somebody_says_so() -> None:
