@@ -329,6 +329,19 @@ def test_quotas_are_exact_within_one_batch(watched: WatchedStore) -> None:
     granted(run_batch(watched, [claim("door-9")], rules)[0])
 
 
+def test_all_who_have_won_something_are_woken_together_after_the_commit(watched: WatchedStore) -> None:
+    held = [granted(one) for one in run_batch(watched, [claim("door"), claim("gate")], RULES)]
+    waiters = [claim("door", "bob", wait=True, wake="bell.1"), claim("gate", "cy", wait=True, wake="bell.2")]
+    assert all(isinstance(one, Waiting) for one in run_batch(watched, waiters, RULES))
+    watched.commits.clear()
+    woken: list[tuple[frozenset[str], int]] = []
+    rules = Rules(wake=lambda wakes: woken.append((wakes, len(watched.commits))))
+
+    run_batch(watched, [release(one) for one in held], rules)
+
+    assert woken == [(frozenset({"bell.1", "bell.2"}), 1)]
+
+
 def test_a_new_epoch_is_made_durable_before_anything_is_granted_under_it(
     watched: WatchedStore, clock: FakeClock
 ) -> None:

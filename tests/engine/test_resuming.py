@@ -1,15 +1,19 @@
 """A registrar that was down lets those come back first who could not renew meanwhile."""
 
+import pytest
+
+from leasehold.engine import recording
 from leasehold.engine.audit import audit
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import Store
 from leasehold.engine.recording import resume
 from leasehold.kernel.lease.answers import Waiting
 from leasehold.kernel.lease.commands import Renew
+from leasehold.kernel.ledger.events import RegistrarResumed
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND as SECOND
 from leasehold.testing.clock import FakeClock
-from tests.engine.doubles import claim, expect, granted
+from tests.engine.doubles import WatchedStore, claim, expect, granted
 
 RULES = Rules()
 
@@ -96,3 +100,47 @@ def test_an_outage_that_had_not_settled_goes_on_with_the_next(store: Store, cloc
     assert expect(Refusal, run_batch(store, [claim("door", "bob")], RULES)[0]).code == "HELD"
     granted(run_batch(store, [claim("door")], RULES)[0])
     assert audit(store).problems == []
+
+
+def test_an_outage_goes_on_until_it_has_settled_and_not_a_moment_longer(
+    store: Store, clock: FakeClock
+) -> None:
+    run_batch(store, [claim("door", ttl_ns=10 * SECOND)], RULES)
+    clock.advance(60)
+    first = expect(RegistrarResumed, resume(store))
+    clock.advance(9)
+    second = expect(RegistrarResumed, resume(store))
+    clock.advance(10)
+    run_batch(store, [claim("gate")], RULES)  # At the very moment at which it has settled.
+    clock.advance(5)
+    third = expect(RegistrarResumed, resume(store))
+
+    assert second.down_since == first.down_since
+    assert third.down_since == second.settles_until
+
+
+def test_the_longest_lease_is_found_among_more_than_a_page_of_them(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "_PAGE", 2)
+    lasting = [10, 30, 20, 10, 50]
+    claims = [claim(f"door-{n}", lease_id=f"door-{n}", ttl_ns=ttl * SECOND) for n, ttl in enumerate(lasting)]
+    run_batch(store, claims, RULES)
+    clock.advance(5)
+
+    resumed = expect(RegistrarResumed, resume(store))
+
+    assert resumed.settles_until - resumed.tick.value == 50 * SECOND
+
+
+def test_an_outage_is_made_durable_before_anybody_is_told_of_it(store: Store, clock: FakeClock) -> None:
+    watched = WatchedStore(store)
+    run_batch(watched, [claim("door")], RULES)
+    clock.advance(60)
+    watched.durable.clear()
+    watched.commits.clear()
+
+    resume(watched)
+
+    assert [entry.event.type for batch in watched.commits for entry in batch.entries] == ["store.resumed"]
+    assert set(watched.durable) == {True}

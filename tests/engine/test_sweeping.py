@@ -88,6 +88,20 @@ def test_who_asks_first_has_swept_it_all_and_answers_stay_in_order(
     assert [granted(outcomes[0]).resource, granted(outcomes[2]).resource] == ["one", "two"]
 
 
+def test_of_several_who_ask_at_once_the_one_who_asks_for_most_counts(
+    watched: WatchedStore, clock: FakeClock
+) -> None:
+    run_batch(watched, [claim(f"door-{number}") for number in range(5)], RULES)
+    clock.advance(10)
+    few, most = SweepDue(limit=1, request_id="few"), SweepDue(limit=4, request_id="most")
+
+    assert run_batch(watched, [few, most, few], Rules(sweep_limit=2)) == [
+        SweptDue(ended=4),
+        SweptDue(ended=0),
+        SweptDue(ended=0),
+    ]
+
+
 @pytest.mark.parametrize("limit", [0, -1, 1_001])
 def test_a_sweep_has_a_limit(watched: WatchedStore, limit: int) -> None:
     (refusal,) = run_batch(watched, [SweepDue(limit=limit, request_id="r")], RULES)

@@ -12,7 +12,7 @@ from leasehold.engine.port import LeaseQuery
 from leasehold.errors import error_of
 from leasehold.kernel.lease.answers import Granted, Renewal, Waiting
 from leasehold.kernel.lease.commands import Acquire, Derive, Release, Renew, Revoke
-from leasehold.kernel.lease.events import LeaseExpired
+from leasehold.kernel.lease.events import LeaseExpired, LeaseRevoked
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.lease.scope import Scope
@@ -248,24 +248,33 @@ def test_leases_are_what_they_were(house: House) -> None:
     granted(house.one(claim("door", "bob")))
 
 
-def grab(event: LeaseExpired, draft: Draft) -> None:
-    """Ask, at once and for somebody else, for whatever has expired."""
+def grab(event: LeaseExpired | LeaseRevoked, draft: Draft) -> None:
+    """Ask, at once and for somebody else, for whatever has expired, or was revoked."""
     name = f"grabbed-{event.lease_id}"
     draft.call(claim(event.resource, "greedy", lease_id=name, request_id=name))
 
 
-def test_what_is_kept_closed_is_so_before_anybody_reacts_to_the_end(clock: FakeClock) -> None:
+@pytest.mark.parametrize("how", ["expired", "revoked"])
+def test_what_is_kept_closed_is_so_before_anybody_reacts_to_the_end(clock: FakeClock, how: str) -> None:
     greedy = Family(
         name="greedy",
         record=Record,
         events=(),
         evolve=lambda record, event, key: record,
-        reacts={LeaseExpired: Reaction(Stage.THEN, grab)},
+        reacts=dict.fromkeys((LeaseExpired, LeaseRevoked), Reaction(Stage.THEN, grab)),
     )
     house = House(MemoryStore(clock=clock, families=Families((lease_family(), greedy))), clock)
-    house.run(claim("door", lock_delay_ns=60 * SECOND), claim("gate"))
-    clock.advance(10)
-    assert house.sweep() == 2
+    leases = [granted(one) for one in house.run(claim("door", lock_delay_ns=60 * SECOND), claim("gate"))]
+    if how == "revoked":
+        house.run(
+            *(
+                Revoke(lease_id=one.lease_id, operator="olga", reason="why not", request_id=one.resource)
+                for one in leases
+            )
+        )
+    else:
+        clock.advance(10)
+        assert house.sweep() == 2
     with house.store.snapshot() as snapshot:
         held = [lease for lease in snapshot.leases(LeaseQuery()) if lease.state is LeaseState.ACTIVE]
     assert {lease.resource: lease.holder for lease in held} == {"door": "registrar", "gate": "greedy"}

@@ -1,6 +1,7 @@
 """What a family of the tests' own has told is kept, verified, rebuilt, pruned, backed up and restored."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -10,16 +11,20 @@ from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.pruning import prune
+from leasehold.engine.recording import open_epoch, resume
 from leasehold.errors import StoreUnusable
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.events import FamiliesAdmitted, StoreOpened
+from leasehold.kernel.ledger.family import Families, Family, Soft
+from leasehold.kernel.ledger.state import State
+from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.stores.sqlite.backup import backup, restore
 from leasehold.testing.clock import FakeClock
 from tests.engine.doubles import claim, expect, granted, release
 from tests.families.conftest import House
 from tests.families.test_deciding import SECOND, bump
-from tests.families.toy import COUNTER, Close, own_key, toy_families
+from tests.families.toy import COUNTER, Close, Record, evolve, own_key, toy_families
 
 DAY = 24 * 3600
 
@@ -120,6 +125,45 @@ def test_pruning_does_not_pass_what_a_family_keeps(house: House) -> None:
     assert 3 < prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND, batch_entries=1).through <= 23
 
 
+def test_what_goes_although_its_end_is_kept_in_history_goes_from_what_that_replays_to(house: House) -> None:
+    house.one(bump("a", "1"))
+    reader = house.position()
+    house.one(Close(request_id="2"))
+    house.clock.advance(40 * DAY)
+    house.store.soft.put(COUNTER, {"slow reader": str(reader).encode()})
+
+    pruned = prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND, batch_entries=1)
+
+    assert (pruned.through, pruned.records) == (reader, 1)
+    assert house.events()[-1].type == "counter.closed"
+    assert problems_of(house) == []
+    rebuild(house.store)
+    with house.store.snapshot() as snapshot:
+        assert snapshot.state().of(COUNTER) == {}
+
+
+def test_pruning_goes_as_far_as_the_family_that_keeps_most_and_no_further(clock: FakeClock) -> None:
+    def value_of_a(state: State, soft: Soft) -> int:
+        del soft
+        value: int = state.of(COUNTER)[own_key("default", "a")].value
+        return value
+
+    keepers = [keeper("any", lambda *_: None), keeper("most", value_of_a), keeper("less", lambda *_: 5)]
+    known = Families((*toy_families(), *keepers))
+    house = House(MemoryStore(clock=clock, families=known), clock)
+    for number in range(6):
+        house.one(bump("a" if number < 3 else "b", str(number)))
+    clock.advance(40 * DAY)
+
+    assert prune(house.store, actor="olga", keep_ns=30 * DAY * SECOND, batch_entries=1).through == 3
+    assert problems_of(house) == []
+
+
+def keeper(name: str, keeps: Callable[[State, Soft], int | None]) -> Family:
+    """A family that has no records, and needs history all the same."""
+    return Family(name=name, record=Record, events=(), evolve=evolve, keeps=keeps)
+
+
 def test_a_backup_holds_it_and_a_restore_brings_it_back(filled: House, tmp_path: Path) -> None:
     path, copy = tmp_path / "leases.db", tmp_path / "copy.db"
     backup(path, copy)
@@ -172,6 +216,29 @@ def test_an_engine_that_lacks_a_family_refuses_to_write_and_says_which(
         run_batch(store, [claim("gate")], Rules())
     with store.snapshot() as snapshot:
         assert [lease.resource for lease in snapshot.leases(LeaseQuery())] == ["door"], "it may still look"
+    assert first.position() == position
+    store.close()
+    first.store.close()
+
+
+@pytest.mark.parametrize("rebooted", [False, True])
+@pytest.mark.parametrize(
+    "write",
+    [partial(open_epoch, to_write=True), resume, partial(prune, actor="olga")],
+    ids=["epoch", "resume", "prune"],
+)
+def test_an_engine_that_lacks_a_family_records_nothing_of_its_own_either(
+    tmp_path: Path, clock: FakeClock, write: Callable[[SqliteStore], object], *, rebooted: bool
+) -> None:
+    path = tmp_path / "leases.db"
+    first = House(SqliteStore(path, clock=clock, families=toy_families()), clock)
+    first.run(bump("a", "1"), claim("door"))
+    position = first.position()
+    if rebooted:
+        clock.reboot()
+    store = without_it(path, clock)
+    with pytest.raises(StoreUnusable, match="counter 1"):
+        write(store)
     assert first.position() == position
     store.close()
     first.store.close()

@@ -145,6 +145,24 @@ def test_what_was_shared_stays_open_to_who_shares_it() -> None:
     assert registrar.holders() == ["registrar", "bob"]
 
 
+def test_who_shares_what_is_kept_for_another_waits_behind_those_who_wait() -> None:
+    registrar, _ = after_outage(mode=Mode.SHARED)
+    registrar.join("bob")
+
+    assert registrar.deny("cleo", mode=Mode.SHARED).holder == "bob"
+    assert registrar.grant("ann", mode=Mode.SHARED).holder == "ann"
+
+
+def test_who_has_only_a_lock_delay_of_its_own_waits_behind_those_who_wait() -> None:
+    registrar = Registrar()
+    outage(registrar)
+    registrar.grant("ann", ttl_ns=5 * SECOND, lock_delay_ns=60 * SECOND)
+    registrar.join("bob")
+    registrar.advance(6)
+
+    assert registrar.deny("ann").holder == "bob"
+
+
 def test_a_directory_is_kept_with_all_that_is_in_it() -> None:
     registrar, _ = after_outage(resource="/d")
 

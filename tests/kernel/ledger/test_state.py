@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from leasehold.kernel.lease.events import LeaseExpired
 from leasehold.kernel.lease.family import LEASES, lease_family
@@ -137,3 +138,21 @@ def test_each_family_says_what_is_broken_and_what_a_checkpoint_lets_go_of() -> N
     assert replay([*history, checkpoint], known).of(COUNTER).keys() == {"3"}
     kept = decode_state(encode_state(state, checkpoint, known), known)
     assert kept.of(COUNTER) == {"3": Counter(name="3", number=3)}
+
+
+def test_every_family_lets_go_of_its_own_records_at_a_checkpoint() -> None:
+    counters = replace(COUNTERS, forgotten=lambda state, checkpoint: ["1"])
+    known = Families((lease_family(), bystander("other"), counters))
+    history = [opened(), happened(CounterSet, "1", value=1), happened(CounterSet, "3", value=3)]
+    checkpoint = StoreCheckpointed(
+        tick=Tick(value=60),
+        at_ns=6_000,
+        actor="ops",
+        covers=2,
+        covers_hash=b"",
+        state_digest=b"",
+        ended_before_ns=0,
+        token_below=0,
+    )
+
+    assert replay([*history, checkpoint], known).of(COUNTER).keys() == {"3"}

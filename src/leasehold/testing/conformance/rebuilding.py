@@ -5,10 +5,11 @@ from pathlib import Path
 from leasehold.engine.port import Batch, Checkpoint, LeaseQuery, Pruned
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.lease.records import LEASE
+from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.records import Scan
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
-from leasehold.testing.conformance.notes import ABOVE, BELOW, CHORE, FULL_NOTE, NOTE, Note, created
+from leasehold.testing.conformance.notes import ABOVE, BELOW, CHORE, FULL_NOTE, NOTE, Chore, Note, created
 from leasehold.testing.conformance.opening import Opening, commit, find, find_documents
 from leasehold.testing.conformance.records import EMPTY, authority, batch, era, head_of, lease, opened, waiter
 
@@ -35,7 +36,10 @@ class Rebuilding(Opening):
         made = batch(
             EMPTY,
             created=(lease("old"), waiter("waits", 7)),
-            changes=created({"a": FULL_NOTE, "b": Note(due=Tick(value=1))}),
+            changes=(
+                *created({"a": FULL_NOTE, "b": Note(due=Tick(value=1))}),
+                Change(CHORE, "gone", None, Chore(due=Tick(value=1))),
+            ),
             ended_eras=(era(1),),
         )
         state = State(
@@ -77,6 +81,17 @@ class Rebuilding(Opening):
             assert (store.soft.get(NOTE), store.soft.get(LEASE)) == ({"b": b"2"}, {"a": b"3"})
             with store.snapshot() as snapshot:
                 assert snapshot.due(Tick(value=9), 9) == []
+
+    def test_a_forgotten_document_leaves_that_of_another_family_with_its_key(self, tmp_path: Path) -> None:
+        chore = Chore(due=Tick(value=9))
+        first = batch(EMPTY, changes=(*created({"a": Note()}), Change(CHORE, "a", None, chore)))
+        with self.opened(tmp_path) as store:
+            commit(store, first)
+            store.soft.put(CHORE, {"a": b"1"})
+            commit(store, _forgetting(first, {NOTE: ["a"], CHORE: []}))
+            assert find_documents(store, NOTE, keys={"a"}).records == {}
+            assert find_documents(store, CHORE, keys={"a"}).records == {"a": chore}
+            assert store.soft.get(CHORE) == {"a": b"1"}
 
     def test_a_store_of_leases_only_has_no_other_family(self, tmp_path: Path) -> None:
         with self.opened(tmp_path, families=LEASES) as store:
