@@ -327,7 +327,7 @@ def test_a_record_that_nobody_loaded_is_missing_and_named() -> None:
 
     assert missing(view.lease, "lease-1") == keys_of(keys={"lease-1"})
     assert missing(view.unended_on, "default", "door") == keys_of(resources={DOOR})
-    assert missing(view.remembered, "r:1") == Keys(requests={"r:1"})
+    assert missing(view.ledger.remembered, "r:1") == Keys(requests={"r:1"})
     assert missing(view.count_of_holder, "default", "ann") == keys_of(counts={OF_ANN})
     assert missing(view.count_of_tenant, "default") == keys_of(counts={OF_TENANT})
     assert missing(view.eras_for, a_lease(expires_tick=Tick(value=100, era=2))) == Keys(eras={2, 3})
@@ -341,7 +341,7 @@ def test_a_record_that_was_asked_for_and_not_found_does_not_exist() -> None:
 
     assert view.lease("lease-1") is None
     assert view.unended_on(*DOOR) == []
-    assert view.remembered("r:1") is None
+    assert view.ledger.remembered("r:1") is None
     assert view.count_of_holder(*ANN) == 0
     assert view.count_of_tenant("default") == 0
     assert view.eras_for(a_lease()) == {}
@@ -356,7 +356,7 @@ def test_what_was_found_can_be_read() -> None:
     )
 
     assert view.lease("lease-1") == a_lease()
-    assert view.remembered("r:1") == issued()
+    assert view.ledger.remembered("r:1") == issued()
     assert view.count_of_holder(*ANN) == 3
     assert view.count_of_tenant("default") == 7
 
@@ -393,7 +393,7 @@ def test_an_event_changes_what_the_view_says() -> None:
     granted = evolve(None, issued(request="r:1"))
     assert view.lease("lease-1") == granted
     assert view.unended_on(*DOOR) == [granted]
-    assert view.remembered("r:1") == issued(request="r:1")
+    assert view.ledger.remembered("r:1") == issued(request="r:1")
     assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (1, 1)
     assert view.authority.counter == 2
 
@@ -434,7 +434,7 @@ def test_a_store_that_is_asked_late_does_not_undo_what_events_have_changed() -> 
 
     assert view.lease("lease-1") == evolve(a_lease(), released())
     assert [lease.lease_id for lease in view.unended_on(*DOOR)] == ["lease-2"]
-    assert view.remembered("r:1") == issued(lease_id="lease-2", request="r:1")
+    assert view.ledger.remembered("r:1") == issued(lease_id="lease-2", request="r:1")
     assert view.count_of_holder(*ANN) == 5
     assert view.count_of_tenant("default") == 9
     happen(view, released(lease_id="lease-2", token=TOKEN + 1))
@@ -447,7 +447,7 @@ def test_a_release_whose_id_reads_like_the_key_of_a_claim_is_not_taken_for_it() 
 
     happen(view, released(token=TOKEN + 1, request="r:1"))
 
-    assert view.remembered("r:1") == issued(request="r:1")
+    assert view.ledger.remembered("r:1") == issued(request="r:1")
 
 
 def test_records_loaded_twice_count_once() -> None:
@@ -458,7 +458,7 @@ def test_records_loaded_twice_count_once() -> None:
 
     assert view.lease("lease-1") == a_lease()
     assert (view.count_of_holder(*ANN), view.count_of_tenant("default")) == (1, 1)
-    assert view.remembered("r:1") == issued()
+    assert view.ledger.remembered("r:1") == issued()
 
 
 def test_a_view_without_quotas_limits_nothing() -> None:

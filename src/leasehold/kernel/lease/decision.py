@@ -10,7 +10,6 @@ from leasehold.kernel.lease.events import (
 from leasehold.kernel.lease.lineage import age_in_line, ceiling
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.view import LeaseView
-from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
@@ -29,16 +28,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def remembered(request: str, view: LeaseView, now: Now) -> Event | None:
-    """Return what a request caused within the last hour.
-
-    An event of another era is remembered whatever its age: taking a retry for a second request would
-    grant twice, taking a second request for a retry only asks the caller for a new id.
-    """
-    event = view.remembered(request)
-    if event is None:
-        return None
-    elapsed = event.tick.until(now.tick)
-    return event if elapsed is None or elapsed < REQUEST_MEMORY_NS else None
+    """Return what a request caused, as long as requests are remembered."""
+    return view.ledger.recalled(request, now)
 
 
 def age(lease: Lease, view: LeaseView, now: Now) -> tuple[list[LeaseEvent], Lease]:

@@ -191,10 +191,6 @@ class LeaseView(QueueView):
         here = self._held.get((tenant, resource), {})
         return sorted(here.values(), key=lambda lease: lease.token)
 
-    def remembered(self, request: str) -> Event | None:
-        """Return the event that a request with this key caused, or None."""
-        return self.ledger.remembered(request)
-
     def grant_of(self, lease_id: str) -> Event | None:
         """Return the event that granted a lease; None if it was pruned."""
         try:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.kernel.ledger.authority import carry_over
-from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS, Command
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.family import Family, Reaction, Stage
 from leasehold.kernel.ledger.records import EVERYTHING, Gathering
@@ -106,16 +106,8 @@ class Draft:
         return carry_over(tick, self.view.authority, self.view.eras_since(tick))
 
     def remembered(self, command: Command) -> Event | None:
-        """Return what a command has caused that was sent before, within the last hour.
-
-        An event of another era is remembered whatever its age: taking a retry for a second request would
-        grant twice, taking a second request for a retry only asks the caller for a new id.
-        """
-        event = self.view.remembered(command.request_key)
-        if event is None:
-            return None
-        elapsed = event.tick.until(self.now.tick)
-        return event if elapsed is None or elapsed < REQUEST_MEMORY_NS else None
+        """Return what a command has caused that was sent before, as long as requests are remembered."""
+        return self.view.recalled(command.request_key, self.now)
 
     def next_number(self) -> int:
         """Return the number, from the store's counter, that the next event that draws one gets."""

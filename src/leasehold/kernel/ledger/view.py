@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from leasehold.kernel.ledger.authority import Authority, Era, go_on
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.journal import Change, Journal, Unnoted
 from leasehold.kernel.ledger.records import Keys, Missing, Records, Wanted
 from leasehold.kernel.ledger.table import Table
-from leasehold.kernel.ledger.tick import Tick
+from leasehold.kernel.ledger.tick import Now, Tick
 
 _RECORDS_KEPT = 4_096
 
@@ -89,6 +90,18 @@ class View:
             return self._requests[request]
         except KeyError:
             raise Missing(Keys(requests={request})) from None
+
+    def recalled(self, request: str, now: Now) -> Event | None:
+        """Return what a request caused within the last hour.
+
+        An event of another era is remembered whatever its age: taking a retry for a second request would
+        grant twice, taking a second request for a retry only asks the caller for a new id.
+        """
+        event = self.remembered(request)
+        if event is None:
+            return None
+        elapsed = event.tick.until(now.tick)
+        return event if elapsed is None or elapsed < REQUEST_MEMORY_NS else None
 
     def eras_since(self, tick: Tick) -> dict[int, Era]:
         """Return the ended eras since a tick of one of them."""
