@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import leasehold
+from leasehold.engine.desk import Failure
 from leasehold.kernel.lease.commands import Acquire, Release
 from tests.client.test_waiting import meanwhile, soon
 from tests.client.worlds import SIGNAL_SECONDS, World
@@ -132,3 +133,36 @@ async def test_a_block_that_closes_its_client_itself_has_given_its_lease_back(wo
     async with ann.acquire("door") as lease:
         await ann.close()
     assert lease.lost.error is None
+
+
+@pytest.mark.parametrize("wait", [None, 30.0])
+async def test_what_was_granted_by_a_lost_reply_is_given_back_when_the_client_is_closed_before_it_asks_again(
+    world: World, wait: float | None
+) -> None:
+    """The second try was refused because the client had been closed, and the lease stood until its TTL."""
+    ann, onlooker = world.connect(holder="ann"), world.connect()
+    desk: Any = getattr(ann, "target", ann)._desk
+    call, submit = desk.call, desk.submit
+    lost = Failure.of(leasehold.StoreFailed("no answer"))
+
+    def lose_one(command: Any) -> Any:
+        call(command)
+        desk.call = call
+        desk.stop_granting()
+        return lost
+
+    def lose_one_later(command: Any, deliver: Any) -> Any:
+        desk.submit = submit
+
+        def lose(outcome: Any) -> None:
+            del outcome
+            desk.stop_granting()
+            deliver(lost)
+
+        return submit(command, lose)
+
+    desk.call, desk.submit = lose_one, lose_one_later
+    with pytest.raises(leasehold.ClientClosed):
+        await ann.acquire("door", wait=wait)
+    await ann.close()
+    assert await onlooker.inspect("door") == []

@@ -5,7 +5,6 @@ The line keeps the promises of every desk: commands on one lease id stay in orde
 *unknown*.
 """
 
-import itertools
 import time
 from collections.abc import Callable
 from functools import reduce
@@ -35,8 +34,6 @@ ANSWERS = Granted | Waiting | Spent | Renewed | Released | Ended | Swept | Swept
 JOBS = Verify | Prune | Rebuild | RotateKey | RetireKey | VouchForKey
 QUESTIONS = reduce(or_, Question.__subclasses__())
 
-_seeds = itertools.count(1)
-
 
 class SpelledEntry(msgspec.Struct):
     """An entry on its way: its event is in its body, and is read from there."""
@@ -50,10 +47,11 @@ class SpelledEntry(msgspec.Struct):
 class WireDesk:
     """A registrar at the other end of a bad line."""
 
-    def __init__(self, inner: Registrar) -> None:
+    def __init__(self, inner: Registrar, seed: str) -> None:
+        """`seed` decides what the line does: the same for the same test, whatever ran before."""
         self.inner = inner
         self._families: Families = inner.store.families
-        self._random = Random(next(_seeds))
+        self._random = Random(seed)
         commands = reduce(or_, self._families.of_command, Sweep | SweepDue)
         self._commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(commands)
         self._outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(ANSWERS)

@@ -213,7 +213,7 @@ class World:
         """Open another client on the same store."""
         registrar: Any = Registrar(self.store(quotas), timeout=timeout, also=REPLIES)
         if self._wired:
-            registrar = WireDesk(registrar)
+            registrar = WireDesk(registrar, f"{self._path.parent.name} {len(self._clients)}")
         chosen: dict[str, Any] = {"clock": self.clock, "trust": _EXACT} | options
         client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
         if isinstance(self.clock, FakeClock):

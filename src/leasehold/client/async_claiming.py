@@ -137,7 +137,7 @@ class AsyncClaiming(AsyncRenewing):
             for one in held:
                 one.ensure()  # The answer may be old by now: this process may have been stopped meanwhile.
         except BaseException as error:
-            if held or not isinstance(error, LeaseholdError):
+            if held or isinstance(error, ClientClosed) or not isinstance(error, LeaseholdError):
                 self.give_back(claim.command.lease_ids, claim.command.holder)
             raise
         finally:

@@ -243,10 +243,12 @@ class Client(Delegating, Changing):
             held = self._hold(granted.lease, granted.expires_in_ns, sent_ns, on_lost, Body())
             if self._closed:
                 # By another thread or task, which may have looked for leases to release before this.
-                self.give_back((command.lease_id,), _holder_to_be(command))
                 raise ClientClosed("this client was closed while it acquired a lease, which was given back")
             return held
-        except LeaseholdError:
+        except LeaseholdError as error:
+            if isinstance(error, ClientClosed):
+                # Perhaps before the second try, where the first was granted and its reply was lost.
+                self.give_back((command.lease_id,), _holder_to_be(command))
             raise
         except BaseException:
             # Interrupted or cancelled: whatever was granted, nobody will ever hear of it.
