@@ -102,12 +102,14 @@ def _with(command: Acquire | ChangeMode, leases: list[TrueLease], truth: Truth, 
         and any(one.key == wanted.key for wanted in claim)
     ]
     leases = [one for one in leases if one not in replaced]
-    own = {one.key for one in replaced}
+    # Who replaces its own lease goes before the queue, and so does who lost it while the registrar was down.
+    first = {one.key for one in replaced}
+    first |= {one.key for one in claim if truth.settling.is_kept_for(one.holder, one.key, tick)}
     blocked = [
         other
         for one in claim
         for other in obstacles(leases, one, truth, tick)
-        if not (other.pending and one.key in own)  # Who replaces its own lease goes before the queue.
+        if not (other.pending and one.key in first)
     ]
     for one in claim:
         one.pending = bool(blocked)
