@@ -26,6 +26,19 @@ from tests.kernel.records import OF_LEASE, OF_STORE
 from tests.kernel.registrar import SECOND, Registrar
 
 
+def checkpoint_of_all() -> StoreCheckpointed:
+    return StoreCheckpointed(
+        tick=Tick(value=60),
+        at_ns=6_000,
+        actor="ops",
+        covers=2,
+        covers_hash=b"",
+        state_digest=b"",
+        ended_before_ns=0,
+        token_below=0,
+    )
+
+
 def test_no_history_is_an_empty_state() -> None:
     assert replay([], LEASES) == State(records={"lease": {}})
 
@@ -121,16 +134,7 @@ def test_each_family_says_what_is_broken_and_what_a_checkpoint_lets_go_of() -> N
         forgotten=forgotten_of,
     )
     history = [opened(), happened(CounterSet, "1", value=1), happened(CounterSet, "3", value=3)]
-    checkpoint = StoreCheckpointed(
-        tick=Tick(value=60),
-        at_ns=6_000,
-        actor="ops",
-        covers=2,
-        covers_hash=b"",
-        state_digest=b"",
-        ended_before_ns=0,
-        token_below=0,
-    )
+    checkpoint = checkpoint_of_all()
     state = replay(history, known)
 
     assert invariants(state, known) == ["1 is broken", "3 is broken", "other is broken"]
@@ -144,15 +148,6 @@ def test_every_family_lets_go_of_its_own_records_at_a_checkpoint() -> None:
     counters = replace(COUNTERS, forgotten=lambda state, checkpoint: ["1"])
     known = Families((lease_family(), bystander("other"), counters))
     history = [opened(), happened(CounterSet, "1", value=1), happened(CounterSet, "3", value=3)]
-    checkpoint = StoreCheckpointed(
-        tick=Tick(value=60),
-        at_ns=6_000,
-        actor="ops",
-        covers=2,
-        covers_hash=b"",
-        state_digest=b"",
-        ended_before_ns=0,
-        token_below=0,
-    )
+    checkpoint = checkpoint_of_all()
 
     assert replay([*history, checkpoint], known).of(COUNTER).keys() == {"3"}
