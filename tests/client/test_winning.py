@@ -25,8 +25,11 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def win(world: World, **claim: Any) -> Any:
-    """Return a lease that somebody else has released, and we have waited for."""
-    ann, bob = world.connect(holder="ann"), world.connect(holder="bob")
+    """Return a lease that somebody else has released, and we have waited for.
+
+    Who waits has a steady line: a claim that is sent again confirms what it finds.
+    """
+    ann, bob = world.connect(holder="ann"), world.connect(holder="bob", is_steady=True)
     first = await ann.acquire("door", ttl=60)
 
     async def wait() -> Any:

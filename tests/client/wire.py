@@ -47,8 +47,11 @@ class SpelledEntry(msgspec.Struct):
 class WireDesk:
     """A registrar at the other end of a bad line."""
 
-    def __init__(self, inner: Registrar, seed: str) -> None:
-        """`seed` decides what the line does: the same for the same test, whatever ran before."""
+    def __init__(self, inner: Registrar, seed: str, *, is_steady: bool = False) -> None:
+        """`seed` decides what the line does: the same for the same test, whatever ran before.
+
+        A steady line repeats and loses nothing: for what is true only of who need not ask again.
+        """
         self.inner = inner
         self._families: Families = inner.store.families
         self._random = Random(seed)
@@ -56,6 +59,7 @@ class WireDesk:
         self._commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(commands)
         self._outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(ANSWERS)
         self._lost_in_a_row = 0
+        self._is_steady = is_steady
 
     @property
     def timeout(self) -> float:
@@ -82,7 +86,7 @@ class WireDesk:
         outcome = self._received(lambda: self.inner.call(self._commands.decode(sent)))
         if self._random.random() < 0.2:
             time.sleep(0.0005)
-        if isinstance(command, Acquire | Release):
+        if isinstance(command, Acquire | Release) and not self._is_steady:
             if self._random.random() < 0.1:
                 self._received(lambda: self.inner.call(self._commands.decode(sent)))
             if self._random.random() < 0.1 and self._lost_in_a_row < 2:

@@ -208,12 +208,18 @@ class World:
         return SqliteStore(self._path, clock=self.clock, durability="fast", families=families)
 
     def connect(
-        self, *, quotas: Quotas | None = None, timeout: float = SIGNAL_SECONDS, **options: Any
+        self,
+        *,
+        quotas: Quotas | None = None,
+        timeout: float = SIGNAL_SECONDS,
+        is_steady: bool = False,
+        **options: Any,
     ) -> Any:
-        """Open another client on the same store."""
+        """Open another client on the same store, over a steady line if it must not ask anything twice."""
         registrar: Any = Registrar(self.store(quotas), timeout=timeout, also=REPLIES)
         if self._wired:
-            registrar = WireDesk(registrar, f"{self._path.parent.name} {len(self._clients)}")
+            seed = f"{self._path.parent.name} {len(self._clients)}"
+            registrar = WireDesk(registrar, seed, is_steady=is_steady)
         chosen: dict[str, Any] = {"clock": self.clock, "trust": _EXACT} | options
         client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
         if isinstance(self.clock, FakeClock):
