@@ -332,3 +332,15 @@ def test_a_counter_whose_time_is_over_does_not_keep_its_lease_from_ending(house:
     house.one(bump("a", "1", ttl_ns=SECOND, lease_id=lease.lease_id))
     house.clock.advance(2)
     assert house.one(release(lease)).outcomes[0].already is False
+
+
+@pytest.mark.parametrize("how", ["swept", "looked at"])
+def test_a_lease_ends_with_the_counter_whose_time_is_over(house: House, how: str) -> None:
+    lease = granted(house.one(claim("door")))
+    house.one(bump("a", "1", ttl_ns=SECOND, lease_id=lease.lease_id))
+    house.clock.advance(1)
+    if how == "swept":
+        assert house.sweep() == 1
+    else:
+        assert house.one(bump("a", "2")).value == 1
+    granted(house.one(claim("door", "bob")))

@@ -1,11 +1,16 @@
 """A family that leasehold knows nothing of: named counters, to prove that the house is open.
 
-A counter may be bound to a lease, and is closed when that ends, by a reaction; it may have a time to live;
-and finishing a counter releases its lease, by calling the rule of another family. Counters are also kept in
-the order of how far they have come, so that a range of them can be looked at inside one batch.
+A counter may be bound to a lease, and is closed when that ends, by a reaction. It may have a time to live,
+the end of which ends its lease, too; and finishing a counter releases its lease: both by calling the rule of
+another family. Counters are also kept in the order of how far they have come, so that a range of them can be
+looked at inside one batch.
+
+`tests/families` takes it through everything a store does, and `tests/simulator/test_troupes.py` through
+worlds in which everything goes wrong.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -18,7 +23,7 @@ from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.commands import Caller, Command
 from leasehold.kernel.ledger.draft import Draft
-from leasehold.kernel.ledger.events import Event, Filing, IllegalTransition, StoreCheckpointed
+from leasehold.kernel.ledger.events import REGISTRAR, Event, Filing, IllegalTransition, StoreCheckpointed
 from leasehold.kernel.ledger.family import Families, Family, Reaction, Soft, Stage
 from leasehold.kernel.ledger.key import read_number, spell_key, split_key, under
 from leasehold.kernel.ledger.limits import check_text, check_ttl, invalid
@@ -31,6 +36,8 @@ BARRED = Caller(access="barred")
 """A caller that the family admits to nothing."""
 OWN, BOUND, BUSY = "own", "bound", "busy"
 """Three kinds of record: counters; which counter a lease has; and counters by how far they have come."""
+ASKED, OVER = "asked for", "time is over"
+"""Why a counter is closed, unless its lease has ended."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -243,7 +250,7 @@ def close(command: Close, draft: Draft) -> Callable[[], Closed]:
     for name in names:
         record = _counting(command.tenant, name, draft)
         if record is not None:
-            draft.append(_closed(command.tenant, record, draft, "asked for", command.holder))
+            draft.append(_closed(command.tenant, record, draft, ASKED, command.holder))
     return lambda: Closed(names=names, left=draft.count(COUNTER, low, high))
 
 
@@ -264,19 +271,17 @@ def finish(command: Finish, draft: Draft) -> Refusal | Callable[[], Value]:
     record = _counting(command.tenant, command.name, draft)
     if record is None or not record.bound:
         return Refusal(code=RefusalCode.REFUSED, rule="NOT_BOUND", detail=f"{command.name} is not bound")
-    release = Release(
-        tenant=command.tenant,
-        request_id=f"{command.request_id}.release",
-        lease_ids=(record.bound,),
-        holder=command.holder,
-    )
-    made = draft.call(release)
+    made = _release(command.tenant, record.bound, command.holder, command.request_id, draft)
     if isinstance(made, Refusal):
         return made
     draft.settle()
     if _counting(command.tenant, command.name, draft) is not None:  # Somebody else's lease is not released.
         return Refusal(code=RefusalCode.NOT_HOLDER, lease_id=record.bound, holder=command.holder)
     return lambda: Value(value=record.value, fence=record.fence)
+
+
+def _release(tenant: str, lease_id: str, holder: str, request_id: str, draft: Draft) -> Any:
+    return draft.call(Release(tenant=tenant, request_id=request_id, lease_ids=(lease_id,), holder=holder))
 
 
 def close_with_lease(event: LeaseReleased | LeaseExpired | LeaseRevoked, draft: Draft) -> None:
@@ -294,7 +299,7 @@ def due(record: Record) -> Tick | None:
 
 
 def age(key: str, record: Record, draft: Draft) -> None:
-    """Close a counter whose time is over; give one of an earlier era what it had left."""
+    """Close a counter whose time is over, and end its lease; give one of an earlier era what it had left."""
     tick = record.due
     assert tick is not None
     tenant = split_key(key)[0]
@@ -306,7 +311,7 @@ def age(key: str, record: Record, draft: Draft) -> None:
             CounterCarried(
                 tick=draft.now.tick,
                 at_ns=draft.now.wall_ns,
-                actor="registrar",
+                actor=REGISTRAR,
                 tenant=tenant,
                 name=record.name,
                 value=record.value,
@@ -315,7 +320,10 @@ def age(key: str, record: Record, draft: Draft) -> None:
         )
         tick = carried
     if tick.value <= draft.now.tick.value:
-        draft.append(_closed(tenant, record, draft, "time is over", "registrar"))
+        draft.append(_closed(tenant, record, draft, OVER, REGISTRAR))
+        lease: Lease | None = draft.get(LEASE, record.bound) if record.bound else None
+        if lease is not None and lease.state is LeaseState.ACTIVE:
+            _release(tenant, record.bound, lease.holder, OVER, draft)
 
 
 def check(command: Bump | Close | Finish) -> Refusal | None:
@@ -340,8 +348,8 @@ def admits(caller: Caller, command: Command, draft: Draft) -> Refusal | None:
 
 
 def invariants(state: State) -> Iterable[str]:
-    """Every counter that counts is found by how far it has come, and by its lease."""
-    records = state.of(COUNTER)
+    """Every counter that counts is found by how far it has come, and by its lease, which has not ended."""
+    records, leases = state.of(COUNTER), state.of(LEASE)
     expected: dict[str, str] = {}
     for key, record in records.items():
         tenant, kind, *_ = split_key(key)
@@ -349,6 +357,9 @@ def invariants(state: State) -> Iterable[str]:
             expected[busy_key(tenant, record.value, record.name)] = record.name
             if record.bound:
                 expected[bound_key(tenant, record.bound)] = record.name
+                lease = leases.get(record.bound)
+                if lease is None or lease.is_terminal:
+                    yield f"{record.name} counts, and {record.bound} has ended"
     found = {key: record.name for key, record in records.items() if split_key(key)[1] != OWN}
     if found != expected:
         yield f"counters are filed as {found}, and should be as {expected}"

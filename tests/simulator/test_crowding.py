@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from leasehold.engine import status
 from leasehold.engine.port import Snapshot
-from leasehold.kernel.lease import deadlock, decision, plan, ticket
+from leasehold.kernel.lease import deadlock, decision, family, plan, ticket
 from leasehold.kernel.lease import lock_delay as delaying
 from leasehold.kernel.lease import place as placing
 from leasehold.kernel.lease import queue as queueing
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import LeaseReleased
+from leasehold.kernel.lease.events import LeaseIssued, LeaseReleased
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.rules import change_mode, transfer
@@ -27,6 +27,7 @@ from leasehold.kernel.lease.rules import release as releasing
 from leasehold.kernel.lease.rules import repeat as asking
 from leasehold.kernel.lease.ticket import Ticket
 from leasehold.kernel.lease.view import LeaseView
+from leasehold.kernel.ledger.draft import Draft
 from simulator import SimulationFailed, simulate
 
 SEEDS = 120
@@ -240,6 +241,20 @@ def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.Mon
 def test_a_look_that_takes_what_is_still_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "_can_wait_for_confirmation", lambda one: one.expires_in > 0)
     assert "is still waited for" in found()
+
+
+def test_a_winner_that_stays_one_though_what_made_it_one_is_decided_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    append = family._append
+
+    def hasty(decided: Decision, view: LeaseView, draft: Draft, **options: Any) -> None:
+        won = any(isinstance(event, LeaseIssued) and event.claim_window_ns for event in decided.events)
+        for_good = {"for_good": draft.is_for_good(decided.events)} if won else {}
+        append(decided, view, draft, **options | for_good)
+
+    monkeypatch.setattr(family, "_append", hasty)
+    assert "waits, and nothing is in its way" in found()
 
 
 def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
