@@ -1,29 +1,16 @@
 """What a store would answer, worked out from everything there is, without any index."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from leasehold.kernel.lease.events import LeaseIssued
-from leasehold.kernel.lease.model import Lease, LeaseState, Mode
-from leasehold.kernel.lease.paths import covers, related
-from leasehold.kernel.lease.records import (
-    CHILDREN,
-    FIRST_IN_LINE,
-    HELD,
-    LEASE,
-    UNENDED,
-    WAITING,
-    LeaseFound,
-    LeaseWanted,
-    QueueKey,
-    TreeKey,
-)
-from leasehold.kernel.lease.ticket import LAST_PLACE
+from leasehold.kernel.lease.model import Lease, LeaseState
+from leasehold.kernel.lease.records import CHILDREN, HELD, LEASE, UNENDED, WAITING, LeaseFound, LeaseWanted
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.key import spell_key
 from leasehold.kernel.ledger.records import BY_KEY, Found, Keys, Records, Scan, Wanted
 from leasehold.kernel.ledger.state import State
+from leasehold.stores.memory.queues import read_queues
 
 
 def found(state: State, ledger: Iterable[Event], keys: Keys) -> Records:
@@ -72,7 +59,7 @@ def _leases_found(leases: Mapping[str, Lease], history: list[Event], asked: Want
     }
     answer = LeaseFound(records=named | standing, grants=grants)
     _answer(answer, wanted, _orders(leases), leases)
-    _read_queues(unended, wanted, answer)
+    read_queues(unended, wanted, answer)
     touched = wanted.resources | {(one.tenant, one.resource) for one in answer.records.values()}
     answer.awaited = {(one.tenant, one.resource) for one in unended if one.is_waiting} & touched
     return answer
@@ -109,55 +96,3 @@ def _answer(
 def _scanned(order: Mapping[str, str], scan: Scan) -> list[str]:
     places = sorted((place for place in order if scan.low <= place < scan.high), reverse=scan.reverse)
     return [order[place] for place in places[: scan.limit]]
-
-
-def _read_queues(unended: list[Lease], wanted: LeaseWanted, answer: LeaseFound) -> None:
-    """Answer what is asked about those who wait, and about paths."""
-    for queue in wanted.queues:
-        _read_queue(_reach(unended, *queue[:2]), queue, answer)
-    for tenant, resource, place in wanted.places:
-        taken = [one.place for one in _reach(unended, tenant, resource) if one.state is LeaseState.PENDING]
-        answer.places[(tenant, resource, place)] = sum(theirs < place for theirs in taken)
-        if place == LAST_PLACE:
-            answer.ends[(tenant, resource)] = max(taken, default="")
-    for tree in wanted.trees:
-        _read_tree(_reach(unended, *tree[:2]), tree, answer)
-    for tenant, path, holder in wanted.tangles:
-        waiting = {one.holder for one in unended if one.tenant == tenant and one.is_waiting}
-        held = [one for one in _reach(unended, tenant, path) if one.state is LeaseState.ACTIVE]
-        tangled = [one for one in held if one.holder in (waiting if holder == "" else {holder})]
-        answer.tangles[(tenant, path, holder)] = _add(answer, tangled)
-
-
-def _reach(unended: list[Lease], tenant: str, resource: str) -> list[Lease]:
-    return [one for one in unended if one.tenant == tenant and related(resource, one.resource)]
-
-
-def _add(answer: LeaseFound, leases: list[Lease]) -> list[str]:
-    answer.records |= {one.lease_id: one for one in leases}
-    return [one.lease_id for one in leases]
-
-
-def _read_queue(reach: list[Lease], queue: QueueKey, answer: LeaseFound) -> None:
-    """Read the first waiters of each mode, and note the places up to which they were read."""
-    horizons = []
-    for mode in (Mode.EXCLUSIVE, Mode.SHARED):
-        waiting = [one for one in reach if one.state is LeaseState.PENDING and one.mode is mode]
-        first = sorted(waiting, key=lambda one: one.place)[: queue[-1]]
-        _add(answer, first)
-        horizons.append(first[-1].place if len(first) == queue[-1] else LAST_PLACE)
-    exclusive, shared = horizons
-    answer.queues[queue] = (exclusive, shared)
-
-
-def _read_tree(reach: list[Lease], tree: TreeKey, answer: LeaseFound) -> None:
-    """Read what is held around a path, up to a limit, and who waits first; note where that was not all."""
-    tenant, path, limit = tree
-    held: dict[tuple[Mode, bool], list[Lease]] = defaultdict(list)
-    for lease in sorted(reach, key=lambda one: one.resource):
-        if lease.state is LeaseState.ACTIVE:
-            held[(lease.mode, covers(lease.resource, path))].append(lease)
-    for part in held.values():
-        _add(answer, [one for number, one in enumerate(part) if number < limit or one.is_upgrading])
-    answer.cut[tree] = frozenset(mode for (mode, _), part in held.items() if len(part) >= limit)
-    _read_queue(reach, (tenant, path, FIRST_IN_LINE), answer)

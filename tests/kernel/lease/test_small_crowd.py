@@ -13,7 +13,7 @@ import pytest
 from leasehold.kernel.lease import plan
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.state import replay
-from tests.kernel import shelf
+from leasehold.stores.memory import queues
 from tests.kernel.small_crowd import Crowd, Step, beginning, check_nobody_is_idle, situation, taken
 
 pytestmark = pytest.mark.slow
@@ -97,7 +97,7 @@ def test_holders_in_a_directory_keep_the_law_where_records_are_read_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Of what is held and waited for around a path, one of each kind is read at first, and then two."""
-    for module in (plan, shelf):
+    for module in (plan, queues):
         monkeypatch.setattr(module, "FIRST_IN_LINE", 1)
     monkeypatch.setattr(plan, "FIRST_AROUND", 1)
     monkeypatch.setattr(plan, "_NEXT_PAGE", 2)
