@@ -62,7 +62,8 @@ def test_what_is_refused_does_not_move_the_fence(enforcer: Enforcer) -> None:
 
 def test_sharers_are_let_in_side_by_side(enforcer: Enforcer) -> None:
     for token in (7, 8, 7):
-        enforcer.admit(fresh(token=token, mode=Mode.SHARED), "door")
+        assert enforcer.admit(fresh(token=token, mode=Mode.SHARED), "door").token == token
+    assert enforcer.fence.seen("door") == (0, 8)
 
 
 def test_keys_can_be_changed_while_it_runs(enforcer: Enforcer) -> None:

@@ -45,6 +45,9 @@ def test_an_expired_lease_that_nobody_swept_does_not_block(registrar: Registrar)
 
     registrar.grant("bob")
 
+    assert registrar.holders() == ["bob"]
+    assert registrar.history()[-2:] == ["lease.expired", "lease.issued"]
+
 
 def test_the_same_holder_does_not_hold_a_resource_twice(registrar: Registrar) -> None:
     registrar.grant("ann", mode=Mode.SHARED)
@@ -103,9 +106,10 @@ def test_the_refusal_names_the_holder(registrar: Registrar) -> None:
 @pytest.mark.parametrize("max_renewals", [-1, -5])
 def test_any_negative_number_of_renewals_is_unlimited(registrar: Registrar, max_renewals: int) -> None:
     lease = registrar.grant("ann", max_renewals=max_renewals)
-    for _ in range(10):
+    for number in range(1, 11):
         registrar.advance(5)
-        registrar.extend(lease)
+        renewed = registrar.extend(lease)
+        assert (renewed.lease.renewal_count, renewed.expires_in_ns) == (number, TTL)
 
 
 def test_renewals_count_from_the_last_renewal_and_not_from_the_grant(registrar: Registrar) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.lease.quotas import Quotas
 from tests.kernel.registrar import Registrar
 
@@ -41,11 +42,15 @@ def test_a_lease_that_the_claim_itself_replaces_does_not_count(
     quotas: Quotas, fields: dict[str, Any]
 ) -> None:
     registrar = Registrar(quotas)
-    registrar.grant("ann")
+    first = registrar.grant("ann")
     if not fields:
         registrar.advance(10)
 
-    registrar.grant("ann", **fields)
+    second = registrar.grant("ann", **fields)
+
+    assert registrar.lease(first.lease_id).is_terminal
+    assert registrar.lease(second.lease_id).state is LeaseState.ACTIVE
+    assert registrar.deny("ann", "window").code == "LIMIT_EXCEEDED", "the new one does count"
 
 
 def test_somebody_elses_expired_lease_frees_a_place_of_the_tenant_but_not_of_the_holder() -> None:
