@@ -21,6 +21,7 @@ MODULES = (
     "leases",
     "reading",
     "renewing",
+    "upkeep",
 )
 
 WORDS = [

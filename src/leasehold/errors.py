@@ -156,6 +156,10 @@ class OutlivesParent(Refused, code="OUTLIVES_PARENT"):
     """The child would last longer than its parent."""
 
 
+class NotPermitted(Refused, code="NOT_PERMITTED", http_status=403):
+    """Only an operator may do this, and the caller is none."""
+
+
 class LeaseLost(LeaseholdError, code="LEASE_LOST", http_status=410, exit_code=EXIT_LOST):
     """The lease is not the caller's any more. Whatever it protects must not be touched."""
 
@@ -218,6 +222,16 @@ class LedgerBroken(StoreError, code="LEDGER_BROKEN"):
 
     position: int | None = None
     """The first entry that is not right."""
+
+
+class JobUnknown(StoreError, code="JOB_UNKNOWN", http_status=404):
+    """The registrar knows nothing of this job (any more), so nobody can tell what became of it."""
+
+    outcome_unknown = True
+
+
+class JobCancelled(LeaseholdError, code="JOB_CANCELLED", http_status=409):
+    """The job was cancelled before its end."""
 
 
 class HistoryPruned(LeaseholdError, code="HISTORY_PRUNED", http_status=410):

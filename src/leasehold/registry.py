@@ -1,16 +1,22 @@
-"""The families that a store of leasehold's has, and what its registrar can be asked: all faces, in one place.
+"""The families that a store of leasehold's has, and what its registrar can be asked and do, in one place.
 
 A face adds one line here. Whoever opens a store hands it these, because an engine that lacked one of them
 would not see what its records mean for the others.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
+from leasehold.engine.jobs import BackedUp, Backup, Carrier, Job
+from leasehold.engine.port import Store
 from leasehold.engine.questions import Certify, Question
 from leasehold.engine.registrar import Registrar, Reply
+from leasehold.engine.walking import Progress
+from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
+from leasehold.stores.locate import sqlite_path
 
 
 def all_families(quotas: Quotas | None = None) -> Families:
@@ -32,3 +38,19 @@ def _certify(registrar: Registrar, question: Certify) -> str:
 
 REPLIES: Mapping[type[Question], Reply] = {Certify: _certify}
 """Answers to questions that the engine knows nothing of."""
+
+
+def _back_up(job: Backup, store: Store, progress: Progress) -> BackedUp:
+    path, file = sqlite_path(store.url), Path(job.file)
+    if path is None:
+        raise StoreUnusable(f"{store.url} cannot be backed up: only a store in a SQLite file can")
+    if not file.is_absolute():
+        raise InvalidInput("file must be an absolute path, on the registrar's machine", field="file")
+    from leasehold.stores.sqlite.backup import backup
+
+    copied = backup(path, file, progress, overwrite=job.overwrite)
+    return BackedUp(epoch=copied.epoch, entries=copied.entries, size_bytes=copied.size_bytes)
+
+
+CARRIERS: Mapping[type[Job], Carrier] = {Backup: _back_up}
+"""What carries out jobs that the engine knows nothing of."""

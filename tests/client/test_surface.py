@@ -38,6 +38,8 @@ def test_the_public_names_are_these() -> None:
         "HeldLeases",
         "HistoryPruned",
         "InvalidInput",
+        "JobCancelled",
+        "JobUnknown",
         "Lease",
         "LeaseExists",
         "LeaseExpired",
@@ -53,6 +55,7 @@ def test_the_public_names_are_these() -> None:
         "Mode",
         "NotAcquired",
         "NotHolder",
+        "NotPermitted",
         "NotProven",
         "NothingGranted",
         "OutlivesParent",
@@ -107,6 +110,7 @@ ERRORS = [
     ("BudgetExceeded", "Refused", "BUDGET_EXCEEDED", 409, 1),
     ("BudgetExhausted", "BudgetExceeded", "BUDGET_EXHAUSTED", 409, 1),
     ("OutlivesParent", "Refused", "OUTLIVES_PARENT", 409, 1),
+    ("NotPermitted", "Refused", "NOT_PERMITTED", 403, 1),
     ("LeaseLost", "LeaseholdError", "LEASE_LOST", 410, 76),
     ("LeaseExpired", "LeaseLost", "LEASE_EXPIRED", 410, 76),
     ("LeaseTerminal", "LeaseLost", "LEASE_TERMINAL", 410, 76),
@@ -121,6 +125,8 @@ ERRORS = [
     ("StoreRejected", "StoreError", "STORE_REJECTED", 503, 1),
     ("StoreUnusable", "StoreError", "STORE_UNUSABLE", 503, 1),
     ("LedgerBroken", "StoreError", "LEDGER_BROKEN", 503, 1),
+    ("JobUnknown", "StoreError", "JOB_UNKNOWN", 404, 1),
+    ("JobCancelled", "LeaseholdError", "JOB_CANCELLED", 409, 1),
     ("HistoryPruned", "LeaseholdError", "HISTORY_PRUNED", 410, 1),
 ]
 
@@ -149,10 +155,10 @@ def test_every_error_is_public_and_no_two_have_one_code() -> None:
     assert len({one.code for one in found}) == len(found)
 
 
-def test_only_a_store_that_failed_leaves_the_outcome_unknown() -> None:
+def test_only_a_store_that_failed_and_a_job_that_is_not_known_leave_the_outcome_unknown() -> None:
     unknown = [one.__name__ for one in all_errors() if getattr(one, "outcome_unknown", False)]
 
-    assert unknown == ["StoreFailed"]
+    assert unknown == ["StoreFailed", "JobUnknown"]
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))

@@ -17,11 +17,10 @@ from msgspec.structs import replace
 
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Ids
-from leasehold.engine.desk import Failure, Outcome
-from leasehold.engine.jobs import Job, Prune, Rebuild, RetireKey, RotateKey, Verify, VouchForKey
+from leasehold.engine.desk import Failure, JobStatus, Outcome
+from leasehold.engine.jobs import Backup, Job, Prune, Rebuild, RetireKey, RotateKey, Verify, VouchForKey
 from leasehold.engine.questions import Followed, FollowLedger, Question, ReadLedger
 from leasehold.engine.registrar import Registrar
-from leasehold.engine.walking import Progress
 from leasehold.errors import LeaseholdError, StoreFailed
 from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewed, Spent, Waiting
 from leasehold.kernel.lease.commands import Acquire, Release
@@ -31,7 +30,7 @@ from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.refusals import Refusal
 
 ANSWERS = Granted | Waiting | Spent | Renewed | Released | Ended | Swept | SweptDue | Refusal | Failure
-JOBS = Verify | Prune | Rebuild | RotateKey | RetireKey | VouchForKey
+JOBS = Verify | Prune | Rebuild | Backup | RotateKey | RetireKey | VouchForKey
 QUESTIONS = reduce(or_, Question.__subclasses__())
 
 
@@ -42,6 +41,17 @@ class SpelledEntry(msgspec.Struct):
     body: bytes
     hash: bytes
     seal: bytes | None
+
+
+class SpelledStatus(msgspec.Struct, kw_only=True):
+    """How a job stands, on its way: what its result is of, the job says."""
+
+    job_id: str
+    job: JOBS
+    done: int = 0
+    total: int = 0
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    failure: Failure | None = None
 
 
 class WireDesk:
@@ -116,10 +126,38 @@ class WireDesk:
             return Followed(entries=self._entries(answer.entries), end=answer.end)
         return msgspec.json.decode(msgspec.json.encode(answer), type=type(question).answer)
 
-    def run(self, job: Job, progress: Progress | None = None) -> Any:
+    def start_job(self, job_id: str, job: Job) -> JobStatus:
+        """Start a job; some starts arrive twice, and some replies never do."""
         sent = msgspec.json.decode(msgspec.json.encode(job), type=JOBS)
-        result = self._asked(lambda: self.inner.run(sent, progress))
-        return msgspec.json.decode(msgspec.json.encode(result), type=type(job).result)
+        if self._random.random() < 0.2:
+            self._asked(lambda: self.inner.start_job(job_id, sent))
+        return self._status(lambda: self.inner.start_job(job_id, sent))
+
+    def find_job(self, job_id: str, *, seen: int | None = None, timeout: float = 0.0) -> JobStatus:
+        return self._status(lambda: self.inner.find_job(job_id, seen=seen, timeout=timeout))
+
+    def cancel_job(self, job_id: str) -> JobStatus:
+        return self._status(lambda: self.inner.cancel_job(job_id))
+
+    def _status(self, ask: Callable[[], JobStatus]) -> JobStatus:
+        """Read how a job stands from what was sent of it, if that arrives."""
+        status: JobStatus = self._asked(ask)
+        if status.failure is not None:
+            status = replace(status, failure=replace(status.failure, cause=None))
+        if self._random.random() < 0.3 and self._lost_in_a_row < 2:
+            self._lost_in_a_row += 1
+            raise StoreFailed("the reply was lost on the line")
+        self._lost_in_a_row = 0
+        read = msgspec.json.decode(msgspec.json.encode(status), type=SpelledStatus)
+        result = type(read.job).result if bytes(read.result) != b"null" else None
+        return JobStatus(
+            job_id=read.job_id,
+            job=read.job,
+            done=read.done,
+            total=read.total,
+            result=msgspec.json.decode(read.result, type=result),
+            failure=read.failure,
+        )
 
     def wait(self, position: int, timeout: float) -> bool:
         return self.inner.wait(position, timeout)

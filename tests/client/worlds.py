@@ -23,6 +23,7 @@ from leasehold.client.sync_lease import HeldLease
 from leasehold.client.sync_leases import HeldLeases
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Clock
+from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.port import Snapshot, SoftState, Store, Transaction
 from leasehold.engine.registrar import Registrar
@@ -31,7 +32,7 @@ from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
-from leasehold.registry import REPLIES, all_families
+from leasehold.registry import CARRIERS, REPLIES, all_families
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -213,10 +214,14 @@ class World:
         quotas: Quotas | None = None,
         timeout: float = SIGNAL_SECONDS,
         is_steady: bool = False,
+        as_is: bool = False,
         **options: Any,
     ) -> Any:
         """Open another client on the same store, over a steady line if it must not ask anything twice."""
-        registrar: Any = Registrar(self.store(quotas), timeout=timeout, also=REPLIES)
+        store = self.store(quotas)
+        registrar: Any = Registrar(
+            store, timeout=timeout, also=REPLIES, jobs=JobRunner(store, CARRIERS), as_is=as_is
+        )
         if self._wired:
             seed = f"{self._path.parent.name} {len(self._clients)}"
             registrar = WireDesk(registrar, seed, is_steady=is_steady)

@@ -6,6 +6,7 @@
 - ``async_holding`` the leases a client keeps, and how it speaks to the registrar about them
 - ``async_renewing``    more time                    - ``async_claiming``  waiting, several at once
 - ``async_changing``    upgrade, downgrade, transfer - ``async_delegating``  scopes and budgets
+- ``async_upkeep``    verify, rebuild, prune, keys, backup: the jobs of an operator
 - ``async_lease``   a lease in the hands of its holder; ``async_leases``: several of one claim; ``held``: any
 - ``async_block``   the body of a `with` statement under leases; ``acquisition``: what can be entered as one
 - ``sync_client``   the same, blocking; generated from the asynchronous modules, never edited

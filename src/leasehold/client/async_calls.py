@@ -7,16 +7,16 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from leasehold.client.calls import LOOK_EVERY_SECONDS
 from leasehold.client.lookout import Lookout
 from leasehold.engine.desk import Desk, Outcome
-from leasehold.engine.jobs import Job
 from leasehold.engine.questions import FindWon, Question
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.ledger.commands import Command
 
+_Returned = TypeVar("_Returned")
 _Arrival = tuple["asyncio.Future[Outcome]", Outcome]
 
 
@@ -125,9 +125,9 @@ class AwaitableCalls:
         """Ask a question, without holding up the event loop."""
         return await asyncio.to_thread(self._desk.ask, question)
 
-    async def run(self, job: Job) -> Any:
-        """Have a job done, without holding up the event loop."""
-        return await asyncio.to_thread(self._desk.run, job)
+    async def aside(self, function: Callable[..., _Returned], *given: Any, **named: Any) -> _Returned:
+        """Call something that blocks, without holding up the event loop."""
+        return await asyncio.to_thread(function, *given, **named)
 
     async def close(self) -> None:
         """Close the desk."""

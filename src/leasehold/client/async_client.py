@@ -14,6 +14,7 @@ from leasehold.client.async_changing import AsyncChanging
 from leasehold.client.async_delegating import AsyncDelegating
 from leasehold.client.async_lease import AsyncHeldLease
 from leasehold.client.async_loss import AsyncBody
+from leasehold.client.async_upkeep import AsyncUpkeep
 from leasehold.client.inputs import (
     DEFAULT_TTL,
     Duration,
@@ -30,8 +31,6 @@ from leasehold.client.inputs import (
 )
 from leasehold.client.waits import Claim, ended_since, patience_ns
 from leasehold.engine.desk import answer_of
-from leasehold.engine.jobs import Prune
-from leasehold.engine.pruning import Pruning
 from leasehold.engine.questions import IsAnythingDue, LeaseStatus, ListLeases
 from leasehold.errors import ClientClosed, Held, LeaseholdError, LeaseNotFound, error_of
 from leasehold.kernel.lease.answers import (
@@ -54,10 +53,8 @@ from leasehold.kernel.ledger.limits import BATCH_LEASES
 from leasehold.kernel.ledger.refusals import RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
-DEFAULT_KEEP = 30 * 86_400.0
 
-
-class AsyncClient(AsyncDelegating, AsyncChanging):
+class AsyncClient(AsyncDelegating, AsyncChanging, AsyncUpkeep):
     """A connection to a registrar. Made by `connect` or `connect_async`; close it when you are done."""
 
     @property
@@ -342,17 +339,6 @@ class AsyncClient(AsyncDelegating, AsyncChanging):
             if swept < most:
                 break  # That was all, or the rest is of a time that nobody knows.
         return count
-
-    async def prune(self, *, keep: Duration = DEFAULT_KEEP, dry_run: bool = False) -> Pruning:
-        """Remove history that is older than `keep` seconds; with `dry_run`, only say what would be removed.
-
-        A checkpoint stands for it, so `verify` goes on from there. Leases that ended before leave the
-        tables, nothing that stands does. It concerns all tenants. Raises `LedgerBroken`, and removes
-        nothing, if anything is wrong with the ledger.
-        """
-        actor, keep_ns = self._name_or_own("actor", None), duration_ns("keep", keep)
-        pruned: Pruning = await self._calls.run(Prune(actor=actor, keep_ns=keep_ns, dry_run=dry_run))
-        return pruned
 
 
 def _holder_to_be(command: Acquire | Derive) -> str:

@@ -17,6 +17,7 @@ def connect_async(
     durability: str = "full",
     group: bool = False,
     create: bool = True,
+    as_is: bool = False,
     timeout: Duration = 30.0,
     leases_per_holder: int | None = None,
     leases_per_tenant: int | None = None,
@@ -35,6 +36,7 @@ def connect_async(
             durability=durability,
             group=group,
             create=create,
+            as_is=as_is,
             timeout=timeout,
             quotas=quotas,
         )

@@ -7,13 +7,14 @@ This and its counterpart in `async_calls` are the one place where waiting has a 
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from leasehold.engine.desk import Desk, Outcome
-from leasehold.engine.jobs import Job
 from leasehold.engine.questions import FindWon, Question
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.ledger.commands import Command
+
+_Returned = TypeVar("_Returned")
 
 LOOK_EVERY_SECONDS = 0.002
 _WATCH_POLL_SECONDS = 1.0
@@ -43,9 +44,9 @@ class BlockingCalls:
         """Ask a question."""
         return self._desk.ask(question)
 
-    def run(self, job: Job) -> Any:
-        """Have a job done."""
-        return self._desk.run(job)
+    def aside(self, function: Callable[..., _Returned], *given: Any, **named: Any) -> _Returned:
+        """Call something that blocks."""
+        return function(*given, **named)
 
     def close(self) -> None:
         """Close the desk."""

@@ -9,10 +9,11 @@ import threading
 
 from leasehold.client.inputs import Duration, duration_ns, name, text, whole_number
 from leasehold.client.sync_client import Client
+from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-from leasehold.registry import REPLIES, all_families
+from leasehold.registry import CARRIERS, REPLIES, all_families
 from leasehold.stores.locate import open_store
 
 
@@ -24,6 +25,7 @@ def connect(
     durability: str = "full",
     group: bool = False,
     create: bool = True,
+    as_is: bool = False,
     timeout: Duration = 30.0,
     leases_per_holder: int | None = None,
     leases_per_tenant: int | None = None,
@@ -32,13 +34,20 @@ def connect(
 
     `holder` is one name for all threads of this client; by default each thread is a holder of its own.
     `durability="fast"` may lose the last moments of history in a power cut, but never repeats a token.
-    `group=True` lets the file's group use a store that is created here. `timeout` is how long a call waits
-    for another process to finish writing. The quotas hold for claims made through this client.
+    `group=True` lets the file's group use a store that is created here. `as_is=True` records nothing for
+    merely looking: to `verify` a store as it is, even a damaged one. `timeout` is how long a call waits for
+    another process to finish writing. The quotas hold for claims made through this client.
     """
     check_names(tenant, holder)
     quotas = quotas_of(leases_per_holder, leases_per_tenant)
     registrar = open_registrar(
-        url, durability=durability, group=group, create=create, timeout=timeout, quotas=quotas
+        url,
+        durability=durability,
+        group=group,
+        create=create,
+        as_is=as_is,
+        timeout=timeout,
+        quotas=quotas,
     )
     return Client(registrar, tenant=tenant, holder=holder)
 
@@ -65,6 +74,7 @@ def open_registrar(
     durability: str,
     group: bool,
     create: bool,
+    as_is: bool,
     timeout: Duration,
     quotas: Quotas,
 ) -> Registrar:
@@ -79,7 +89,8 @@ def open_registrar(
         families=all_families(quotas),
     )
     try:
-        return Registrar(store, timeout=patience, also=REPLIES)
+        jobs = JobRunner(store, CARRIERS)
+        return Registrar(store, timeout=patience, also=REPLIES, jobs=jobs, as_is=as_is)
     except BaseException:
         store.close()
         raise

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from leasehold.client.calls import BlockingCalls
 from leasehold.client.inputs import Page, entry_query, page_query, sought, wall_time_ns
-from leasehold.engine.audit import Audit
 from leasehold.engine.desk import Desk
-from leasehold.engine.jobs import Verify
 from leasehold.engine.port import Head, LeaseQuery
 from leasehold.engine.questions import (
     Certify,
@@ -182,18 +180,6 @@ class Reading:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
         head: Head = self._ask(FindHead())
         return head
-
-    def verify(
-        self, *, head: Head | None = None, first_key: str | None = None, trusted: Iterable[str] = ()
-    ) -> Audit:
-        """Check the whole ledger, its seals, and that the tables say the same; `problems` is empty if so.
-
-        `head` is one that was kept elsewhere, `first_key` the name of the key that must be the first, and
-        `trusted` names keys that you know although no admitted key vouches for them.
-        """
-        job = Verify(head=head, first_key=first_key, trusted=tuple(trusted))
-        audit: Audit = self._calls.run(job)
-        return audit
 
     def list(
         self,

@@ -8,7 +8,7 @@
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
 - ``desk``       what a client talks to         - ``registrar``  the authority itself, as a desk
 - ``questions``  what can be asked, as values   - ``replies``    the answers; ``status``: how leases stand
-- ``jobs``       what takes long
+- ``jobs``       what takes long, as values    - ``job_runner`` carries it out, and keeps the results a while
 - ``kept``       a lease in the hands of its keeper, and how it can be lost
 - ``keeper``     one background renewer for all the leases of a client
 - ``trust``      how long a holder may believe in its lease without hearing from the registrar

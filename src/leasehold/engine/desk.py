@@ -18,7 +18,6 @@ from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Ids
 from leasehold.engine.jobs import Job
 from leasehold.engine.questions import Question
-from leasehold.engine.walking import Progress
 from leasehold.errors import LeaseholdError, StoreError, error_of, error_with
 from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal
@@ -78,6 +77,23 @@ def answer_of(outcome: Outcome, kind: type[_AnswerType]) -> _AnswerType:
     raise TypeError(f"expected {kind.__name__}, got {type(outcome).__name__}")
 
 
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a job has come, and what became of it. Its result is of the type that the job names."""
+
+    job_id: str
+    job: Job
+    done: int = 0
+    total: int = 0
+    """How much there is to do in all; 0 while nobody knows."""
+    result: Any = None
+    failure: Failure | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Say whether the job has ended, well or not."""
+        return self.result is not None or self.failure is not None
+
+
 class Desk(Protocol):
     """Where commands, questions and jobs are handed in."""
 
@@ -111,8 +127,22 @@ class Desk(Protocol):
         """Answer a question as of one moment; raise why it cannot be."""
         ...
 
-    def run(self, job: Job, progress: Progress | None = None) -> Any:
-        """Do a job to its end and return its result; `progress` is told how far it has come."""
+    def start_job(self, job_id: str, job: Job) -> JobStatus:
+        """Begin a job under an id of the caller's choosing, unless it was begun already.
+
+        Raises NotPermitted for callers that may not, and StoreBusy if another has to end first.
+        """
+        ...
+
+    def find_job(self, job_id: str, *, seen: int | None = None, timeout: float = 0.0) -> JobStatus:
+        """Return how a job stands: once it has ended, or done another amount than `seen`, or time is up.
+
+        Raises JobUnknown if nobody knows (any more) what became of it.
+        """
+        ...
+
+    def cancel_job(self, job_id: str) -> JobStatus:
+        """Let a job end before its next step, if it has any left; return how it stands now."""
         ...
 
     def wait(self, position: int, timeout: float) -> bool:

@@ -1,6 +1,6 @@
 """What takes long: jobs, which are started, tell how far they have come, and have a result.
 
-They are values like commands and questions, and cross a wire as those do.
+They are values like commands and questions, and cross a wire as those do. `job_runner` carries them out.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fie
     """Something that takes long. It is about the whole ledger, whoever its tenants are."""
 
     result: ClassVar[Any]
-    """The type of its result."""
+    """The type of its result, which is never None."""
+    runs_alone: ClassVar[bool] = False
+    """Whether a second one of its kind has to wait until the first has ended."""
 
 
 class Verify(Job, frozen=True, kw_only=True, omit_defaults=True, tag="verify"):
@@ -37,6 +39,7 @@ class Prune(Job, frozen=True, kw_only=True, omit_defaults=True, tag="prune"):
     """Remove old history, or say what would be removed."""
 
     result = Pruning
+    runs_alone = True
 
     actor: str
     keep_ns: int
@@ -47,6 +50,27 @@ class Rebuild(Job, frozen=True, kw_only=True, omit_defaults=True, tag="rebuild")
     """Rebuild the tables from the ledger; the result says how many records there are, by family."""
 
     result = dict[str, int]
+    runs_alone = True
+
+
+class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds."""
+
+    epoch: int
+    entries: int
+    """How many entries its ledger has."""
+    size_bytes: int
+
+
+class Backup(Job, frozen=True, kw_only=True, omit_defaults=True, tag="backup"):
+    """Copy the store as it is at one moment to a file on the registrar's machine; not every store can."""
+
+    result = BackedUp
+    runs_alone = True
+
+    file: str
+    """An absolute path."""
+    overwrite: bool = False
 
 
 class RotateKey(Job, frozen=True, kw_only=True, omit_defaults=True, tag="rotate_key"):
@@ -70,40 +94,39 @@ class VouchForKey(RotateKey, frozen=True, kw_only=True, omit_defaults=True, tag=
     key_id: str
 
 
-def run(job: Job, store: Store, progress: Progress | None = None) -> Any:
-    """Do a job to its end, and return its result."""
-    return _JOBS[type(job)](job, store, progress)
+Carrier = Callable[[Any, Store, Progress], Any]
+"""Does a job to its end, and returns its result. What its progress raises ends it, between two steps."""
 
 
-def _verify(job: Verify, store: Store, progress: Progress | None) -> Audit:
+def _verify(job: Verify, store: Store, progress: Progress) -> Audit:
     return audit(store, progress, expected=job.head, trusted=job.trusted, first_key=job.first_key)
 
 
-def _prune(job: Prune, store: Store, progress: Progress | None) -> Pruning:
+def _prune(job: Prune, store: Store, progress: Progress) -> Pruning:
     return prune(store, actor=job.actor, keep_ns=job.keep_ns, dry_run=job.dry_run, progress=progress)
 
 
-def _rebuild(job: Rebuild, store: Store, progress: Progress | None) -> dict[str, int]:
+def _rebuild(job: Rebuild, store: Store, progress: Progress) -> dict[str, int]:
     del job
     return {family: len(records) for family, records in rebuild(store, progress).records.items()}
 
 
-def _rotate(job: RotateKey, store: Store, progress: Progress | None) -> Key:
+def _rotate(job: RotateKey, store: Store, progress: Progress) -> Key:
     del progress
     return rotate(store, actor=job.actor, reason=job.reason)
 
 
-def _retire(job: RetireKey, store: Store, progress: Progress | None) -> Key:
+def _retire(job: RetireKey, store: Store, progress: Progress) -> Key:
     del progress
     return retire(store, job.key_id, actor=job.actor, reason=job.reason)
 
 
-def _vouch(job: VouchForKey, store: Store, progress: Progress | None) -> Key:
+def _vouch(job: VouchForKey, store: Store, progress: Progress) -> Key:
     del progress
     return vouch(store, job.key_id, actor=job.actor, reason=job.reason)
 
 
-_JOBS: dict[type[Job], Callable[[Any, Store, Progress | None], Any]] = {
+CARRIERS: dict[type[Job], Carrier] = {
     Verify: _verify,
     Prune: _prune,
     Rebuild: _rebuild,

@@ -69,6 +69,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
     answer: ClassVar[Any]
     """The type of what is answered."""
+    tells_time: ClassVar[bool] = True
+    """Whether the answer says what is left of anything; if not, nothing is ever recorded for asking it."""
 
     tenant: str | None = None
 
@@ -125,6 +127,7 @@ class ReadLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag="r
     """Ask for one page of the ledger."""
 
     answer = list[Entry]
+    tells_time = False
 
     query: EntryQuery
 
@@ -133,6 +136,7 @@ class FollowLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Ask for what comes after a position; raises HistoryPruned if that is gone. 0: whatever there is."""
 
     answer = Followed
+    tells_time = False
 
     query: EntryQuery
 
@@ -141,18 +145,21 @@ class FindBeginning(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask where the history begins; None: nothing was ever pruned."""
 
     answer = PrunedHistory | None
+    tells_time = False
 
 
 class FindHead(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_head"):
     """Ask where the ledger ends."""
 
     answer = Head
+    tells_time = False
 
 
 class ListKeys(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_keys"):
     """Ask for every key that the ledger ever admitted, in the order of their enrolment."""
 
     answer = list[Key]
+    tells_time = False
 
 
 class IsAnythingDue(Question, frozen=True, kw_only=True, omit_defaults=True, tag="is_anything_due"):

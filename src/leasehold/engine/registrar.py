@@ -8,19 +8,20 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from leasehold.engine import jobs
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Committer
-from leasehold.engine.desk import Failure, Outcome
+from leasehold.engine.desk import Failure, JobStatus, Outcome
+from leasehold.engine.job_runner import JobRunner
+from leasehold.engine.jobs import Job
 from leasehold.engine.port import Store
 from leasehold.engine.questions import Question
 from leasehold.engine.recording import open_epoch
 from leasehold.engine.replies import reply
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
-from leasehold.engine.walking import Progress
+from leasehold.errors import NotPermitted
 from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 
 Reply = Callable[["Registrar", Any], Any]
@@ -37,15 +38,24 @@ class Registrar:
         timeout: float = 30.0,
         caller: Caller = LOCAL,
         also: Mapping[type[Question], Reply] | None = None,
+        jobs: JobRunner | None = None,
+        as_is: bool = False,
     ) -> None:
-        """`also` answers questions that the engine knows nothing of."""
+        """`also` answers questions that the engine knows nothing of.
+
+        `as_is` leaves a store alone until somebody changes something, or asks what a lease has left: so a
+        damaged one can be looked at, and nothing is recorded for that.
+        """
         self.store = store
         self.timeout = timeout
         """How many seconds a command waits for another process to finish writing."""
         self.ids = Ids()
         self._caller = caller
         self._also = also or {}
-        open_epoch(store)
+        self._jobs = jobs or JobRunner(store)
+        self._is_epoch_open = not as_is
+        if not as_is:
+            open_epoch(store)
         self._committer = Committer(store, timeout=timeout)
 
     @property
@@ -81,12 +91,32 @@ class Registrar:
         also = self._also.get(type(question))
         if also is not None:
             return also(self, question)
+        if question.tells_time and not self._is_epoch_open:
+            open_epoch(self.store)  # Commands see to it themselves, in every batch.
+            self._is_epoch_open = True
         with self.store.snapshot() as snapshot:
             return reply(question, snapshot)
 
-    def run(self, job: jobs.Job, progress: Progress | None = None) -> Any:
-        """Do a job to its end, and return its result."""
-        return jobs.run(job, self.store, progress)
+    def start_job(self, job_id: str, job: Job) -> JobStatus:
+        """Begin a job under an id of the caller's choosing, unless it was begun already."""
+        return self._jobs_for_operators().start(job_id, job)
+
+    def find_job(self, job_id: str, *, seen: int | None = None, timeout: float = 0.0) -> JobStatus:
+        """Return how a job stands: once it has ended, or done another amount than `seen`, or time is up."""
+        return self._jobs_for_operators().find(job_id, seen=seen, timeout=timeout)
+
+    def cancel_job(self, job_id: str) -> JobStatus:
+        """Let a job end before its next step, if it has any left; return how it stands now."""
+        return self._jobs_for_operators().cancel(job_id)
+
+    def _jobs_for_operators(self) -> JobRunner:
+        """Refuse a caller that is bound to a tenant: jobs are about what all tenants have."""
+        if self._caller.tenant is not None:
+            raise NotPermitted(
+                f"jobs are for operators, and this caller is bound to tenant {self._caller.tenant}; "
+                "ask an operator"
+            )
+        return self._jobs
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
@@ -105,5 +135,6 @@ class Registrar:
 
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""
-        if self._committer.close():
+        jobs_ended = self._jobs.close(self.timeout)
+        if self._committer.close() and jobs_ended:
             self.store.close()
