@@ -1,9 +1,13 @@
+import shutil
+import signal
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import apsw
+import pytest
 
-from tests.cli.shell import Shell
+from tests.cli.shell import EXECUTABLE, Shell
+from tests.cli.test_pruning import content, live_long_ago
 
 
 def test_a_history_that_nobody_touched_is_right(shell: Shell) -> None:
@@ -120,3 +124,63 @@ def test_a_backup_that_was_tampered_with_is_found_out(shell: Shell, tmp_path: Pa
     assert "no backup at" in shell.run("verify", "--backup", str(tmp_path / "none"), code=1).err
     (tmp_path / "other").write_bytes(b"something else")
     assert shell.run("verify", "--backup", str(tmp_path / "other"), code=1).err
+
+
+def test_looking_at_a_store_records_nothing_even_where_the_next_command_begins_an_epoch(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    copy = shell.folder / "copy.db"
+    shutil.copy(shell.store, copy)
+    before = content(copy)
+    at = ("--store", str(copy))
+    shell.run("verify", *at)
+    shell.run("head", *at)
+    shell.run("keys", *at)
+    shell.run("prune", "--dry-run", *at)
+    shell.run("backup", "copy.backup", *at)
+    shell.run("rebuild", *at)
+    assert content(copy) == before
+    shell.run("ls", *at)
+    assert content(copy) != before, "it is another file now, and who asks what is left learns that"
+
+
+def test_a_store_is_verified_as_it_is_also_without_its_registrars_record(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    tamper(shell, "DELETE FROM authority")
+    before = content(shell.store)
+    assert "something is not right" in shell.run("verify", code=1).out
+    assert content(shell.store) == before
+    shell.run("rebuild")
+    shell.run("verify")
+
+
+def test_what_takes_long_tells_a_terminal_how_far_it_is(shell: Shell) -> None:
+    live_long_ago(shell.store, leases=600)
+    assert "verifying: 83 %" in shell.terminal(EXECUTABLE, "verify").end()[1]
+    assert "rebuilding: 83 %" in shell.terminal(EXECUTABLE, "rebuild").end()[1]
+    assert "checking: 83 %" in shell.terminal(EXECUTABLE, "prune", "--dry-run").end()[1]
+    assert "copying: 100 %" in shell.terminal(EXECUTABLE, "backup", str(shell.folder / "copy")).end()[1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_interrupted_in_a_job_that_waits_need_not_wait_for_it(shell: Shell, number: int) -> None:
+    shell.run("acquire", "door")
+    with shell.stalled_writer():
+        rebuilding = shell.start("rebuild")
+        shell.wait_until_queued(rebuilding.process.pid)
+        rebuilding.send(number)
+        assert rebuilding.end() == (128 + number, "", "")
+    shell.run("verify")
+
+
+@pytest.mark.parametrize(
+    "command", [("doctor",), ("backup", "copy"), ("restore", "copy"), ("prune", "--vacuum")]
+)
+def test_what_is_for_sqlite_files_only_says_so(shell: Shell, command: tuple[str, ...]) -> None:
+    result = shell.run(*command, "--store", "memory:", code=1)
+    assert "memory: is not in a SQLite file, and this works on nothing else" in result.err
+
+
+@pytest.mark.parametrize("command", ["verify", "head", "rebuild", "keys", "prune"])
+def test_a_store_in_memory_is_gone_for_all_other_commands(shell: Shell, command: str) -> None:
+    assert "memory: is gone when this command ends" in shell.run(command, "--store", "memory:", code=1).err
+    assert "there is no store" in shell.run(command, code=1).err

@@ -14,7 +14,7 @@
 - ``running``     run: a lease around another command
 - ``certificates``  certificate
 - ``ledger``      verify, head, rebuild, keys  - ``pruning``   prune
-- ``upkeep``      backup, restore
+- ``upkeep``      backup, restore              - ``sqlite_file``  what only a store in a file has
 - ``doctor``      what could be wrong with a store (``checks``), and what to do about it
 - ``demo``        watch processes compete, die and take over
 - ``shapes``      what --json prints

@@ -6,14 +6,14 @@ import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leasehold.errors import StoreUnusable
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from leasehold.client.sync_client import Client
-    from leasehold.stores.sqlite import SqliteStore
 
 HOLDER_VARIABLE = "LEASEHOLD_HOLDER"
 
@@ -21,19 +21,24 @@ _CLOSE_PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
-def connected(arguments: Namespace, *, create: bool = False, holder: str | None = None) -> "Iterator[Client]":
+def connected(
+    arguments: Namespace, *, create: bool = False, as_is: bool = False, holder: str | None = None
+) -> "Iterator[Client]":
     """Connect to the store that the arguments mean. Only commands that take leases create one."""
     from leasehold.client.connect import connect
 
     client = connect(
-        store_path(arguments),
+        arguments.store,
         tenant=arguments.tenant,
         holder=holder_of(arguments) if holder is None else holder,
         durability=arguments.durability,
         group=arguments.group,
         create=create,
+        as_is=as_is,
     )
     try:
+        if client.url == "memory:":
+            raise StoreUnusable(f"{client.url} is gone when this command ends; name a file with --store")
         yield client
     except BaseException:
         # A writer that has stopped must not keep an interrupted user, or an error message, waiting as well.
@@ -44,30 +49,9 @@ def connected(arguments: Namespace, *, create: bool = False, holder: str | None 
     client.close()
 
 
-@contextmanager
-def opened(arguments: Namespace) -> "Iterator[SqliteStore]":
-    """Open the store that the arguments mean, as it is: nothing is recorded for looking at it."""
-    from leasehold.registry import FAMILIES
-    from leasehold.stores.sqlite import SqliteStore
-
-    store = SqliteStore(
-        store_path(arguments), durability=arguments.durability, create=False, families=FAMILIES
-    )
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def store_path(arguments: Namespace) -> Path:
-    """Return the file of the store that the arguments mean, without opening it."""
-    from leasehold.stores.locate import locate, sqlite_path
-
-    address = locate(arguments.store)
-    path = sqlite_path(address)
-    if path is None:
-        raise StoreUnusable(f"{address} is gone when this command ends; name a file with --store")
-    return path.absolute()
+def connected_as_operator(arguments: Namespace) -> "AbstractContextManager[Client]":
+    """Connect to the store as it is, for its upkeep: nothing is recorded for looking at it."""
+    return connected(arguments, as_is=True, holder=user_at_host())
 
 
 def add_holder_option(parser: ArgumentParser, purpose: str, *, otherwise: str = "user@host") -> None:

@@ -7,10 +7,10 @@ things it is there to find.
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from leasehold.cli.connecting import store_path
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
+from leasehold.cli.sqlite_file import store_path
 from leasehold.errors import EXIT_ERROR
 
 if TYPE_CHECKING:

@@ -5,17 +5,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.cli.connecting import opened, user_at_host
+from leasehold.cli.connecting import connected_as_operator
 from leasehold.cli.output import Cell, Output, counted, local_time
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
 from leasehold.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from leasehold.engine.audit import Audit
-    from leasehold.engine.port import Head, Readable
+    from leasehold.engine.port import Head
     from leasehold.kernel.ledger.keys import Key
 
 
@@ -98,18 +96,9 @@ def _head_of(text: str) -> "Head":
 
 
 def _verify(arguments: Namespace) -> int:
-    from leasehold.engine.audit import audit
-
     out = Output(arguments)
     progress = Progress("verifying", out)
-    with _to_verify(arguments) as store:
-        found = audit(
-            store,
-            progress,
-            expected=arguments.head,
-            trusted=arguments.trust,
-            first_key=arguments.first_key,
-        )
+    found = _audit(arguments, progress)
     progress.clear()
     if out.as_json:
         out.json(_audit_shape(found))
@@ -118,13 +107,14 @@ def _verify(arguments: Namespace) -> int:
     return EXIT_ERROR if found.problems else 0
 
 
-def _to_verify(arguments: Namespace) -> "AbstractContextManager[Readable]":
-    if arguments.backup is None:
-        return opened(arguments)
-    from leasehold.registry import FAMILIES
-    from leasehold.stores.sqlite.inspecting import inspected
+def _audit(arguments: Namespace, progress: Progress) -> "Audit":
+    keys = {"trusted": arguments.trust, "first_key": arguments.first_key}
+    if arguments.backup is not None:
+        from leasehold.cli.sqlite_file import audit_backup
 
-    return inspected(arguments.backup, families=FAMILIES)
+        return audit_backup(arguments.backup, progress, expected=arguments.head, **keys)
+    with connected_as_operator(arguments) as client:
+        return client.verify(head=arguments.head, progress=progress, **keys)
 
 
 def _audit_shape(found: "Audit") -> dict[str, Any]:
@@ -166,8 +156,8 @@ def _spelled(head: "Head") -> str:
 
 def _head(arguments: Namespace) -> int:
     out = Output(arguments)
-    with opened(arguments) as store, store.snapshot() as snapshot:
-        head = snapshot.head
+    with connected_as_operator(arguments) as client:
+        head = client.head()
     if out.as_json:
         out.json({"head": _spelled(head), "position": head.position, "hash": head.hash.hex()})
     else:
@@ -176,17 +166,15 @@ def _head(arguments: Namespace) -> int:
 
 
 def _rebuild(arguments: Namespace) -> int:
-    from leasehold.engine.audit import rebuild
-
     out = Output(arguments)
     progress = Progress("rebuilding", out)
-    with opened(arguments) as store:
-        state = rebuild(store, progress)
+    with connected_as_operator(arguments) as client:
+        records = client.rebuild(progress=progress)
     progress.clear()
     if out.as_json:
-        out.json({family: len(records) for family, records in state.records.items()})
+        out.json(records)
     else:
-        made = ", ".join(counted(len(records), family) for family, records in state.records.items())
+        made = ", ".join(counted(number, family) for family, number in records.items())
         out.line(f"rebuilt {made} from the ledger")
     return 0
 
@@ -217,25 +205,22 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
 
 
 def _keys(arguments: Namespace) -> int:
-    from leasehold.engine.keyholding import retire, rotate, vouch
     from leasehold.errors import InvalidInput
 
     out = Output(arguments)
     action, key_id = arguments.action, arguments.key
     if (key_id is None) == (action in ("retire", "vouch")):
         raise InvalidInput(f"`keys {action}` {'needs a' if key_id is None else 'takes no'} KEY", field="key")
-    why = {"actor": user_at_host(), "reason": arguments.reason}
-    with opened(arguments) as store:
+    with connected_as_operator(arguments) as client:
         match action:
             case "rotate":
-                keys = [rotate(store, **why)]
+                keys = [client.rotate_key(reason=arguments.reason)]
             case "retire":
-                keys = [retire(store, key_id, **why)]
+                keys = [client.retire_key(key_id, reason=arguments.reason)]
             case "vouch":
-                keys = [vouch(store, key_id, **why)]
+                keys = [client.vouch_for_key(key_id, reason=arguments.reason)]
             case _:
-                with store.snapshot() as snapshot:
-                    keys = snapshot.signing_keys()
+                keys = client.keys()
     if out.as_json:
         out.json({"keys": [_key_shape(key) for key in keys]})
     elif not keys:

@@ -2,11 +2,12 @@
 
 from argparse import Namespace
 
-from leasehold.cli.connecting import opened, store_path, user_at_host
+from leasehold.cli.connecting import connected_as_operator
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.output import Output, counted
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
+from leasehold.cli.sqlite_file import free_bytes, shrink, store_path
 
 
 def add_commands(commands: Commands) -> None:
@@ -48,21 +49,15 @@ exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wr
 
 
 def _prune(arguments: Namespace) -> int:
-    from leasehold.client.inputs import duration_ns
-    from leasehold.engine.pruning import prune
-
     out = Output(arguments)
     progress = Progress("checking", out)
-    with opened(arguments) as store:
-        found = prune(
-            store,
-            actor=user_at_host(),
-            keep_ns=duration_ns("keep", arguments.keep),
-            dry_run=arguments.dry_run,
-            progress=progress,
-        )
+    to_shrink = store_path(arguments) if arguments.vacuum else None
+    with connected_as_operator(arguments) as client:
+        found = client.prune(keep=arguments.keep, dry_run=arguments.dry_run, progress=progress)
     progress.clear()
-    free = _settle_room(arguments)
+    if to_shrink is not None:
+        shrink(to_shrink)
+    free = free_bytes(client.url)
     if out.as_json:
         out.json(
             {
@@ -89,13 +84,3 @@ def _prune(arguments: Namespace) -> int:
     elif free and not arguments.dry_run:
         out.line(f"{free / 1024:,.0f} KiB of the file are free for later entries; --vacuum gives them back")
     return 0
-
-
-def _settle_room(arguments: Namespace) -> int:
-    """Give the room back that is free in the file, if that is wanted; return how much is still free."""
-    from leasehold.stores.sqlite.shrinking import free_bytes, shrink
-
-    path = store_path(arguments)
-    if arguments.vacuum:
-        shrink(path)
-    return free_bytes(path)

@@ -4,12 +4,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leasehold.cli.connecting import store_path
+from leasehold.cli.connecting import connected_as_operator
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
+from leasehold.cli.sqlite_file import store_path
 
 if TYPE_CHECKING:
+    from leasehold.engine.jobs import BackedUp
     from leasehold.stores.sqlite.backup import Copied
 
 
@@ -47,12 +49,11 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
 
 
 def _backup(arguments: Namespace) -> int:
-    from leasehold.stores.sqlite.backup import backup
-
     out = Output(arguments)
     path = store_path(arguments)
     progress = Progress("copying", out)
-    copied = backup(path, arguments.file, progress, overwrite=arguments.overwrite)
+    with connected_as_operator(arguments) as client:
+        copied = client.backup(arguments.file.absolute(), overwrite=arguments.overwrite, progress=progress)
     progress.clear()
     _tell(out, f"copied {path} to {arguments.file}", path, arguments.file, copied)
     return 0
@@ -70,7 +71,7 @@ def _restore(arguments: Namespace) -> int:
     return 0
 
 
-def _tell(out: Output, what: str, store: Path, file: Path, copied: "Copied") -> None:
+def _tell(out: Output, what: str, store: Path, file: Path, copied: "BackedUp | Copied") -> None:
     if out.as_json:
         facts = {"epoch": copied.epoch, "entries": copied.entries, "size_bytes": copied.size_bytes}
         out.json({"store": str(store), "file": str(file.absolute()), **facts})

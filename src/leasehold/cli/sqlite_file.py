@@ -1,0 +1,53 @@
+"""What only a store in a SQLite file has, and a copy of one: everything else asks the registrar."""
+
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leasehold.errors import StoreUnusable
+
+if TYPE_CHECKING:
+    from leasehold.engine.audit import Audit
+    from leasehold.engine.walking import Progress
+
+
+def store_path(arguments: Namespace) -> Path:
+    """Return the file of the store that the arguments mean, without opening it."""
+    from leasehold.stores.locate import locate, sqlite_path
+
+    address = locate(arguments.store)
+    path = sqlite_path(address)
+    if path is None:
+        raise StoreUnusable(
+            f"{address} is not in a SQLite file, and this works on nothing else; name a file with --store"
+        )
+    return path.absolute()
+
+
+def free_bytes(url: str) -> int:
+    """Return how much of a store's file is free for what comes; 0 for a store that has no file."""
+    from leasehold.stores.locate import sqlite_path
+
+    path = sqlite_path(url)
+    if path is None:
+        return 0
+    from leasehold.stores.sqlite import shrinking
+
+    return shrinking.free_bytes(path)
+
+
+def shrink(path: Path) -> None:
+    """Write a store's file anew without the room that is free in it."""
+    from leasehold.stores.sqlite import shrinking
+
+    shrinking.shrink(path)
+
+
+def audit_backup(file: Path, progress: "Progress", **expected: Any) -> "Audit":
+    """Audit a backup, or a copy of a store's file, and leave it as it is."""
+    from leasehold.engine.audit import audit
+    from leasehold.registry import FAMILIES
+    from leasehold.stores.sqlite.inspecting import inspected
+
+    with inspected(file, families=FAMILIES) as copy:
+        return audit(copy, progress, **expected)
