@@ -26,6 +26,7 @@ class AuthorityClock:
         """Return what the machine takes for the time of day."""
         return self._stage.now_ns + self._wall_offset_ns
 
+    @property
     def boot_id(self) -> str:
         """Return the name of this boot."""
         return f"boot-{self.boots}"
@@ -62,6 +63,7 @@ class HolderClock:
         """Return what this holder takes for the time of day."""
         return self.tick_ns()
 
+    @property
     def boot_id(self) -> str:
         """Return a name; nobody asks a holder for it."""
         return "holder"

@@ -120,7 +120,7 @@ class SimulatedStore:
         return ClockReading(
             tick_value=self._clock.tick_ns(),
             wall_ns=self._clock.wall_ns(),
-            boot_id=self._clock.boot_id(),
+            boot_id=self._clock.boot_id,
             identity=self._disk.identity,
         )
 

@@ -167,21 +167,27 @@ def test_no_commands_are_no_trouble(watched: WatchedStore) -> None:
 def test_commands_are_taken_when_it_is_our_turn_and_only_once(watched: WatchedStore) -> None:
     taken: list[str] = []
 
-    def take() -> list[Request]:
+    requests: list[Request] = []
+
+    def board() -> None:
         taken.append("taken")
-        return [Request(claim("door"))]
+        requests.append(Request(claim("door")))
 
     watched.occupy()
     with pytest.raises(WouldBlock):
-        run_taken(watched, take, RULES, blocking=False)
+        run_taken(watched, requests, RULES, board=board, blocking=False)
     assert taken == []
     watched.vacate()
-    granted(run_taken(watched, take, RULES, blocking=False)[0])
+    granted(run_taken(watched, requests, RULES, board=board, blocking=False)[0])
     assert taken == ["taken"]
 
 
 def test_a_batch_that_has_to_be_run_again_takes_on_board_who_came_meanwhile(watched: WatchedStore) -> None:
     waiting = [Request(claim("one")), Request(claim("two"))]
+    requests: list[Request] = []
+
+    def board() -> None:
+        requests[:] = waiting
 
     def reject_pairs(batch: Batch) -> None:
         if len(created(batch)) == 2:
@@ -190,7 +196,7 @@ def test_a_batch_that_has_to_be_run_again_takes_on_board_who_came_meanwhile(watc
 
     watched.before_commit = reject_pairs
 
-    outcomes = run_taken(watched, lambda: waiting, RULES, blocking=True)
+    outcomes = run_taken(watched, requests, RULES, board=board, blocking=True)
 
     assert [granted(outcome).resource for outcome in outcomes] == ["one", "two", "three"]
 

@@ -160,7 +160,7 @@ def test_a_command_that_is_refused_in_the_end_has_changed_nothing(house: House) 
 
 def test_who_is_barred_gets_nothing_of_any_family(house: House) -> None:
     requests = [Request(bump("a", "1"), BARRED), Request(claim("door"), BARRED), Request(bump("a", "2"))]
-    barred, also, admitted = run_taken(house.store, lambda: requests, Rules(), blocking=True)
+    barred, also, admitted = run_taken(house.store, requests, Rules(), blocking=True)
     assert expect(Refusal, barred).rule == expect(Refusal, also).rule == "BARRED"
     assert admitted.value == 1
 
@@ -285,10 +285,10 @@ def test_who_is_barred_cannot_make_others_lose_what_they_hold(house: House) -> N
     held = granted(house.one(claim("door")))
     forged = claim("gate", "eve", lease_id=held.lease_id, request_id=held.lease_id)
     barred = [Request(forged, BARRED), Request(SweepDue(limit=5, request_id="s"), BARRED)]
-    outcomes = run_taken(house.store, lambda: barred, Rules(), recall=recall, blocking=True)
+    outcomes = run_taken(house.store, barred, Rules(), recall=recall, blocking=True)
     assert [expect(Refusal, one).rule for one in outcomes] == ["BARRED", "BARRED"]
     renew = Request(Renew(lease_ids=(held.lease_id,), holder="ann", request_id="r"))
-    (renewed,) = run_taken(house.store, lambda: [renew], Rules(), recall=recall, blocking=True)
+    (renewed,) = run_taken(house.store, [renew], Rules(), recall=recall, blocking=True)
     expect(Renewal, renewed.outcomes[0])
 
 

@@ -36,14 +36,16 @@ def decide(command: Command, view: LeaseView, now: Now) -> Decision | Refusal:
 
 
 def decide_for_good(command: Command, view: LeaseView, now: Now) -> Decision | Refusal:
-    """What follows from a command; the view has it already, and it is not to be undone any more."""
-    undoable = Draft(view.ledger, now)
-    expected = _decided(command, view, undoable)
+    """What follows from a command, decided twice, because the first time is undone; the view has it."""
+    draft = Draft(view.ledger, now)
+    before = contents(view)
+    expected = _decided(command, view, draft)
     left = contents(view)
-    undoable.undo()
-    decided = _decided(command, view, Draft(view.ledger, now, undoable=False))
-    assert decided == expected, "whether it can be undone must make no difference"
-    assert contents(view) == left, "whether it can be undone must make no difference to what is left"
+    draft.undo()
+    assert contents(view) == before, "what was undone leaves no trace"
+    decided = _decided(command, view, draft)
+    assert decided == expected, "that it was undone once must make no difference"
+    assert contents(view) == left, "that it was undone once must make no difference to what is left"
     return decided
 
 
@@ -52,12 +54,12 @@ def _decided(command: Command, view: LeaseView, draft: Draft) -> Decision | Refu
     refusal = view.ledger.families.check(command)
     if refusal is not None:
         return refusal
-    known = {change.key: change.after for change in view.changes()}
+    known = {change.key: change.after for change in view.ledger.changes()}
     answer = deciding.decide(command, LOCAL, draft)
     if isinstance(answer, Refusal):
         assert not draft.events, "who is refused has changed nothing"
         return answer
-    changed = [change.after for change in view.changes() if known.get(change.key) is not change.after]
+    changed = [change.after for change in view.ledger.changes() if known.get(change.key) is not change.after]
     events: list[Any] = draft.events
     return Decision(events=events, leases=changed, answer=answer, wakes=draft.wakes)
 

@@ -168,7 +168,7 @@ class Registrar:
             if isinstance(event, LeaseIssued):
                 assert event.token > self.highest_token, "tokens must rise"
                 self.highest_token = event.token
-        assert {change.key: (change.before, change.after) for change in view.changes()} == {
+        assert {change.key: (change.before, change.after) for change in view.ledger.changes()} == {
             key: (before.get(key), self.lease(key)) for event in decided.events for key in event.keys
         }
         assert view.authority == self.authority

@@ -185,7 +185,7 @@ def asked(world: World, step: Step, command: Command) -> World:
     assert decide_for_good(command, view, moment(world)) == decided, world.trail
     assert events or contents(view) == before, world.trail
     leases = after.state.of(LEASE)
-    assert all(leases[change.key] == change.after for change in view.changes()), world.trail
+    assert all(leases[change.key] == change.after for change in view.ledger.changes()), world.trail
     assert view.authority == after.state.authority, world.trail
     ended = [lease_id for lease_id, lease in leases.items() if lease.is_terminal]
     assert not any(after.model.is_live(lease_id) for lease_id in ended), world.trail

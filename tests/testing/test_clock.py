@@ -13,7 +13,7 @@ def test_it_stands_still_by_itself() -> None:
 
 def test_it_can_be_used_wherever_a_clock_is_asked_for() -> None:
     clock: Clock = FakeClock(tick_ns=5, wall_ns=6, boot_id="b")
-    assert (clock.tick_ns(), clock.wall_ns(), clock.boot_id()) == (5, 6, "b")
+    assert (clock.tick_ns(), clock.wall_ns(), clock.boot_id) == (5, 6, "b")
 
 
 def test_time_passes_on_both_clocks() -> None:
@@ -36,18 +36,18 @@ def test_a_jump_of_the_wall_clock_leaves_the_authority_clock_alone() -> None:
 def test_setting_back_changes_neither_wall_time_nor_boot() -> None:
     clock = FakeClock(tick_ns=5 * 10**9, wall_ns=9)
     clock.set_back(2)
-    assert (clock.tick_ns(), clock.wall_ns(), clock.boot_id()) == (3 * 10**9, 9, "boot-1")
+    assert (clock.tick_ns(), clock.wall_ns(), clock.boot_id) == (3 * 10**9, 9, "boot-1")
     with pytest.raises(ValueError, match="positive"):
         clock.set_back(-2)
 
 
 def test_every_reboot_is_another_boot_and_starts_the_ticks_again() -> None:
     clock = FakeClock(wall_ns=0)
-    boots = {clock.boot_id()}
+    boots = {clock.boot_id}
     for _ in range(3):
         clock.advance(10)
         clock.reboot(tick_ns=4, down_seconds=60)
-        boots.add(clock.boot_id())
+        boots.add(clock.boot_id)
         assert clock.tick_ns() == 4
     assert len(boots) == 4
     assert clock.wall_ns() == 3 * 70 * 10**9

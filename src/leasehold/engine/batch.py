@@ -7,13 +7,14 @@ light, is run again one by one.
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from leasehold.engine.port import Batch, Conflict, Head, Store, Transaction, WouldBlock
 from leasehold.engine.recording import chained, open_epoch, refuse_unknown_families
-from leasehold.engine.retrying import undisturbed
+from leasehold.engine.retrying import ATTEMPTS, disturbed
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
@@ -22,10 +23,12 @@ from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, Swep
 from leasehold.kernel.ledger.decide import decide
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import Event
-from leasehold.kernel.ledger.family import Families, Family
+from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.records import Keys, Missing
 from leasehold.kernel.ledger.tick import Now, Tick
 from leasehold.kernel.ledger.view import View
+
+_COMMAND = attrgetter("command")
 
 Outcome = Any
 """An answer, a refusal, or the exception that kept a command from having either."""
@@ -58,7 +61,7 @@ class Recall:
         authority = transaction.authority
         if authority is None:
             return None
-        return Draft(View(families, authority), _NEVER, undoable=False), transaction.head
+        return Draft(View(families, authority), _NEVER), transaction.head
 
     def keep(self, draft: Draft, head: Head, transaction: Transaction) -> None:
         """Remember a draft whose view says what the store says now, if it can serve once more."""
@@ -87,7 +90,7 @@ class Done(msgspec.Struct, kw_only=True, gc=False):
 
     outcomes: list[Outcome] = msgspec.field(default_factory=list)
     events: list[Event] = msgspec.field(default_factory=list)
-    wakes: set[str] = msgspec.field(default_factory=set)
+    wakes: list[str] = msgspec.field(default_factory=list)
     swept: int = 0
     """How many records time had ended, of those that were seen to in passing."""
 
@@ -111,74 +114,72 @@ def run_batch(
     wellformed = [
         Request(command) for command, refusal in zip(commands, refusals, strict=True) if refusal is None
     ]
-    outcomes = iter(run_taken(store, lambda: wellformed, rules, recall=recall, blocking=blocking))
+    outcomes = iter(run_taken(store, wellformed, rules, recall=recall, blocking=blocking))
     return [next(outcomes) if refusal is None else refusal for refusal in refusals]
 
 
 def run_taken(
     store: Store,
-    take: Callable[[], Sequence[Request]],
+    requests: Sequence[Request],
     rules: Rules,
     *,
+    board: Callable[[], None] | None = None,
     recall: Recall | None = None,
     blocking: bool,
 ) -> list[Outcome]:
-    """Do as `run_batch` does with the well-formed commands that `take` gives once it is this writer's turn.
+    """Do as `run_batch` does with well-formed commands, to which `board` may add more behind them.
 
-    So commands that come while the writer waits for its turn still get on board. `take` is not called if the
-    turn never came. It may be called again, and then gives the same commands, and perhaps more behind them.
+    It is called once it is this writer's turn, so that commands which come while it waits for that still get
+    on board; again if the batch has to be run again; and not at all if the turn never came.
     """
-    known = recall or Recall()
-    return undisturbed(lambda: _run_whole_or_singly(store, take, rules, known, blocking=blocking))
-
-
-def _run_whole_or_singly(
-    store: Store, take: Callable[[], Sequence[Request]], rules: Rules, recall: Recall, *, blocking: bool
-) -> list[Outcome]:
-    try:
-        return _run_once(store, take, rules, recall, blocking=blocking).outcomes
-    except (Conflict, WouldBlock):
-        raise
-    except Exception as error:
-        if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
-            raise
-        requests = take()
-        if len(requests) == 1 and not rules.sweep_limit and not rules.presuming:
-            return [error]
-        # One by one, and without the sweep or a wrong presumption, which may be what failed.
-        alone = Rules(wake=rules.wake, presuming=False)
-        return [_run_alone(store, request, alone) for request in requests]
-
-
-def _run_alone(store: Store, request: Request, rules: Rules) -> Outcome:
-    """Run one command of a batch that could not be run whole; its failure is its own."""
-    try:
-        return run_taken(store, lambda: (request,), rules, blocking=True)[0]
-    except StoreError as error:
-        return error
-
-
-def _run_once(
-    store: Store, take: Callable[[], Sequence[Request]], rules: Rules, recall: Recall, *, blocking: bool
-) -> Done:
-    while True:
+    recall = recall or Recall()
+    for _ in ATTEMPTS:
         try:
             with store.write(blocking=blocking) as transaction:
-                done = _transact(store, transaction, take, rules, recall)
+                done = _transact(store, transaction, requests, rules, board=board, recall=recall)
+        except Conflict:
+            continue
         except NoKeyAtHand:
             done = None
-        if done is not None:
-            if done.wakes and rules.wake is not None:
-                rules.wake(frozenset(done.wakes))
-            return done
-        open_epoch(store, to_write=True)
+        except WouldBlock:
+            raise
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreRejected):
+                raise
+            if board is not None:
+                board()
+            return _run_singly(store, requests, rules, error)
+        if done is None:
+            open_epoch(store, to_write=True)
+            continue
+        if done.wakes and rules.wake is not None:
+            rules.wake(frozenset(done.wakes))
+        return done.outcomes
+    raise disturbed()
+
+
+def _run_singly(store: Store, requests: Sequence[Request], rules: Rules, error: Exception) -> list[Outcome]:
+    """Run the commands of a batch one by one that could not be run whole; a failure is each one's own."""
+    if len(requests) == 1 and not rules.sweep_limit and not rules.presuming:
+        return [error]
+    # Without the sweep or a wrong presumption, which may be what failed.
+    alone = Rules(wake=rules.wake, presuming=False)
+    outcomes: list[Outcome] = []
+    for request in requests:
+        try:
+            outcomes += run_taken(store, (request,), alone, blocking=True)
+        except StoreError as its_own:
+            outcomes.append(its_own)
+    return outcomes
 
 
 def _transact(
     store: Store,
     transaction: Transaction,
-    take: Callable[[], Sequence[Request]],
+    requests: Sequence[Request],
     rules: Rules,
+    *,
+    board: Callable[[], None] | None,
     recall: Recall,
 ) -> Done | None:
     """Run what there is to do inside a transaction; return None if the registrar has to record something."""
@@ -196,7 +197,10 @@ def _transact(
         return None
     key = store.sealer.key_for(authority, transaction.signing_keys)
     view.presuming = rules.presuming
-    done = _decide_all(transaction, draft.at(now_of(authority, reading)), take(), rules.sweep_limit)
+    draft.now = now_of(authority, reading)
+    if board is not None:
+        board()
+    done = _decide_all(transaction, draft, requests, rules.sweep_limit)
     if done.events:
         head = _commit(transaction, view, head, done.events, key)
     recall.keep(draft, head, transaction)
@@ -207,13 +211,14 @@ def _decide_all(
     transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
-    _load_needs(transaction, draft.view, [request.command for request in requests])
+    _load_needs(transaction, draft.view, list(map(_COMMAND, requests)))
     done = Done()
     asked: list[int] = []
     for place, request in enumerate(requests):
         outcome = _decide(transaction, draft, request)
         done.outcomes.append(outcome)
-        _collect(draft, done)
+        done.events += draft.events
+        done.wakes += draft.wakes
         if type(outcome) is SweptDue:
             asked.append(place)
             sweep_limit = max(sweep_limit, request.command.limit)  # type: ignore[attr-defined]
@@ -231,14 +236,8 @@ def _decide(transaction: Transaction, draft: Draft, request: Request) -> Outcome
         try:
             return decide(request.command, request.caller, draft)
         except Missing as missing:
-            _load(transaction, draft.view, missing.keys)
+            draft.view.load(missing.keys, transaction.read(missing.keys))
         _load_needs(transaction, draft.view, (request.command,))
-
-
-def _collect(draft: Draft, done: Done) -> None:
-    if draft.events:
-        done.events += draft.events
-        done.wakes.update(draft.wakes)
 
 
 def _sweeps(transaction: Transaction, draft: Draft, limit: int) -> list[Command]:
@@ -263,42 +262,30 @@ def _sweep(transaction: Transaction, draft: Draft, sweeps: list[Command], done: 
                 left.append(command)
                 continue
             done.swept += isinstance(answer, Swept) and answer.ended
-            _collect(draft, done)
+            done.events += draft.events
+            done.wakes += draft.wakes
         if left:
-            _load(transaction, draft.view, lacking)
+            draft.view.load(lacking, transaction.read(lacking))
             _load_needs(transaction, draft.view, left)
         sweeps = left
 
 
 def _load_needs(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:
     """Read what commands are sure to need, in rounds, each for all of them at once."""
-    of_command = view.families.of_command
-    if len(commands) == 1 and type(commands[0]) in of_command:
-        _load_round_by_round(transaction, view, of_command[type(commands[0])], commands)
-        return
+    families = view.families
     by_family: dict[str, list[Command]] = {}
     for command in commands:
-        if isinstance(command, Sweep):
+        family = families.of_command.get(type(command))
+        if family is not None:
+            by_family.setdefault(family.name, []).append(command)
+        elif isinstance(command, Sweep):
             by_family.setdefault(command.family, []).append(command)
-        elif type(command) in of_command:
-            by_family.setdefault(of_command[type(command)].name, []).append(command)
     for name, theirs in by_family.items():
-        _load_round_by_round(transaction, view, view.families.named[name], theirs)
-
-
-def _load_round_by_round(
-    transaction: Transaction, view: View, family: Family, commands: Sequence[Command]
-) -> None:
-    needs = family.needs
-    keys = needs(commands, view)
-    # Where nothing was found, nothing more is needed because of it.
-    while keys is not None and _load(transaction, view, keys):
-        keys = needs(commands, view)
-
-
-def _load(transaction: Transaction, view: View, keys: Keys) -> bool:
-    """Read records, and say whether there were any."""
-    return view.load(keys, transaction.read(keys))
+        needs = families.named[name].needs
+        keys = needs(theirs, view)
+        # Where nothing was found, nothing more is needed because of it.
+        while keys is not None and view.load(keys, transaction.read(keys)):
+            keys = needs(theirs, view)
 
 
 def _commit(

@@ -30,6 +30,7 @@ class Clock(Protocol):
         """Return nanoseconds since 1970, for people."""
         ...
 
+    @property
     def boot_id(self) -> str:
         """Return what tells this boot of this machine from every other."""
         ...
@@ -40,23 +41,15 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._offset_ns = _namespace_offset_ns()
-        self._boot_id = _boot_id()
+        self.boot_id = _BOOT_ID.read_text().strip()
+        """The kernel's id of this boot."""
 
     def tick_ns(self) -> int:
         """Return nanoseconds since this boot, sleep included."""
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._offset_ns
 
-    def wall_ns(self) -> int:
-        """Return nanoseconds since 1970."""
-        return time.time_ns()
-
-    def boot_id(self) -> str:
-        """Return the kernel's id of this boot."""
-        return self._boot_id
-
-
-def _boot_id() -> str:
-    return _BOOT_ID.read_text().strip()
+    wall_ns = staticmethod(time.time_ns)
+    """Returns nanoseconds since 1970."""
 
 
 def _namespace_offset_ns() -> int:

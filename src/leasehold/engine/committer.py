@@ -67,14 +67,19 @@ class Committer:
         call: Call | None = None
         try:
             if self._take_lead():
+                request = Request(command, caller)
                 try:
-                    outcome = self._run_alone(Request(command, caller))
+                    (outcome,) = run_taken(
+                        self._store, (request,), self._rules(), recall=self._recall, blocking=False
+                    )
                 except WouldBlock:
                     call = Call(command, None, caller)
                     with self._lock:
                         self._append(call)
                     self._lead_in_background()
-                else:
+                except Exception as error:
+                    outcome = error
+                if call is None:
                     self._pass_lead()
                     return outcome
             else:
@@ -98,17 +103,6 @@ class Committer:
                 return False
             self._led = True
             return True
-
-    def _run_alone(self, request: Request) -> Outcome:
-        try:
-            (outcome,) = run_taken(
-                self._store, lambda: (request,), self._rules(), recall=self._recall, blocking=False
-            )
-            return outcome
-        except WouldBlock:
-            raise
-        except Exception as error:
-            return error
 
     def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
         """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""
@@ -156,22 +150,27 @@ class Committer:
         if not self._waiting:
             return False
         taken: list[Call] = []
+        requests: list[Request] = []
 
-        def take() -> list[Request]:
+        def board() -> None:
             with self._lock:
                 while self._waiting and len(taken) < _COMMANDS_PER_BATCH:
                     # Noted before it is removed: Ctrl-C in between must not make it disappear.
                     taken.append(self._waiting[0])
                     self._waiting.popleft()
-            return [Request(call.command, call.caller) for call in taken]
+            requests[:] = [Request(call.command, call.caller) for call in taken]
 
         try:
             try:
-                outcomes = run_taken(self._store, take, self._rules(), recall=self._recall, blocking=blocking)
+                outcomes = run_taken(
+                    self._store, requests, self._rules(), board=board, recall=self._recall, blocking=blocking
+                )
             except WouldBlock:
                 raise
             except Exception as error:
-                outcomes = [error] * len(taken or take())
+                if not taken:
+                    board()
+                outcomes = [error] * len(taken)
             tell(taken, outcomes, own)
         except BaseException:
             # It is not our turn, or we were interrupted, perhaps between the commit and the last answer.

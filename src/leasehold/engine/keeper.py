@@ -87,8 +87,11 @@ class Keeper:
     def keep(self, kept: Kept) -> None:
         """Begin to renew a lease."""
         self._fresh.append(kept)
+        # Until then it is surely not due: its deadline is no later than its TTL.
+        lease = kept.lease
+        soonest_ns = kept.deadline_ns - (kept.term_ns if lease.is_unconfirmed else lease.ttl_ns * 7 // 10)
         # In this order: who is not asleep yet says so before it looks at what is fresh, and sees this one.
-        if self._wakes_at_ns <= _soonest_renewal_ns(kept) and len(self._fresh) < _PLANS_ALWAYS_KEPT:
+        if self._wakes_at_ns <= soonest_ns and len(self._fresh) < _PLANS_ALWAYS_KEPT:
             return
         with self._lock:
             self._plan_fresh()
@@ -299,9 +302,3 @@ def _soon_ns(kept: Kept) -> int:
     if not kept.is_renewable or kept.due_ns > kept.deadline_ns or kept.lease.is_unconfirmed:
         return 0
     return int(kept.lease.ttl_ns / _RENEWALS_PER_TTL * _JITTER)
-
-
-def _soonest_renewal_ns(kept: Kept) -> int:
-    """Return a time until which a fresh lease is surely not due: its deadline is no later than its TTL."""
-    lease = kept.lease
-    return kept.deadline_ns - (kept.term_ns if lease.is_unconfirmed else lease.ttl_ns * 7 // 10)

@@ -11,7 +11,7 @@ from typing import TypeVar
 from leasehold.engine.port import Conflict
 from leasehold.errors import StoreRejected
 
-_CONFLICTS_BEFORE_GIVING_UP = 100
+ATTEMPTS = range(100)
 
 Result = TypeVar("Result")
 
@@ -21,9 +21,14 @@ def undisturbed(attempt: Callable[[], Result]) -> Result:
 
     Raises StoreRejected if it never is.
     """
-    for _ in range(_CONFLICTS_BEFORE_GIVING_UP):
+    for _ in ATTEMPTS:
         try:
             return attempt()
         except Conflict:
             continue
-    raise StoreRejected("other writers kept changing the same records; try again")
+    raise disturbed()
+
+
+def disturbed() -> StoreRejected:
+    """Return what is told to who was disturbed in every attempt."""
+    return StoreRejected("other writers kept changing the same records; try again")

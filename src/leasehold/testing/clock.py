@@ -21,7 +21,8 @@ class FakeClock:
     ) -> None:
         self._tick_ns = tick_ns
         self._wall_ns = wall_ns
-        self._boot_id = boot_id
+        self.boot_id = boot_id
+        """The name of this boot."""
         self._reboots = 0
 
     def tick_ns(self) -> int:
@@ -31,10 +32,6 @@ class FakeClock:
     def wall_ns(self) -> int:
         """Return nanoseconds since 1970."""
         return self._wall_ns
-
-    def boot_id(self) -> str:
-        """Return the name of this boot."""
-        return self._boot_id
 
     def advance(self, seconds: float = 0, *, ns: int = 0) -> None:
         """Let time pass, on both clocks. Time that has passed does not come back: see `set_back`."""
@@ -57,6 +54,6 @@ class FakeClock:
     def reboot(self, *, tick_ns: int = 0, down_seconds: float = 0) -> None:
         """Start the authority clock anew under a new boot id; wall time goes on while the machine is down."""
         self._reboots += 1
-        self._boot_id = f"{self._boot_id.partition('+')[0]}+{self._reboots}"
+        self.boot_id = f"{self.boot_id.partition('+')[0]}+{self._reboots}"
         self._tick_ns = tick_ns
         self._wall_ns += round(down_seconds * NANOSECONDS_PER_SECOND)

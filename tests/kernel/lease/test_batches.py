@@ -119,7 +119,7 @@ def check_batch(registrar: Registrar, view: LeaseView, batch: list[Command], *, 
     history = len(registrar.ledger)
     assert answers == [registrar.ask(command) for command in batch]
     assert events == registrar.ledger[history:]
-    assert {change.key: change.after for change in view.changes()} == {
+    assert {change.key: change.after for change in view.ledger.changes()} == {
         lease_id: registrar.lease(lease_id) for event in events for lease_id in event.keys
     }
 

@@ -27,6 +27,7 @@ from leasehold.kernel.lease.records import (
 from leasehold.kernel.lease.ticket import LAST_PLACE, Ticket
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.commands import Command, Sweep
+from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import IllegalTransition
 from leasehold.kernel.ledger.records import Keys, Missing, Records, Scan
 from leasehold.kernel.ledger.refusals import Refusal
@@ -106,12 +107,13 @@ def wanted_for(command: Command, quotas: Quotas) -> LeaseWanted:
 
 def happen(view: LeaseView, event: LeaseIssued | LeaseReleased) -> None:
     """Fold in what an event does to the lease it names, as far as the view knows that."""
-    known = view._leases.get(event.lease_id)
+    known = view.records.get(event.lease_id)
     view.fold((event,), [evolve(known, event)])
+    Draft(view.ledger, at(event.tick.value)).took((event,))
 
 
 def changed(view: LeaseView) -> dict[str, Lease | None]:
-    return {change.key: change.after for change in view.changes()}
+    return {change.key: change.after for change in view.ledger.changes()}
 
 
 def missing(ask: Any, *arguments: Any) -> Keys:
@@ -411,9 +413,9 @@ def test_a_change_says_whether_the_lease_is_new_and_changes_come_in_order() -> N
     happen(view, issued(lease_id="lease-2", token=TOKEN + 2))
     happen(view, released())
 
-    assert list(view.changed) == ["lease-3", "lease-2", "lease-1"]
-    assert [change.key for change in view.changes() if change.before is None] == ["lease-3", "lease-2"]
-    assert [(change.before, change.after) for change in view.changes()][2] == (
+    assert list(view.before) == ["lease-3", "lease-2", "lease-1"]
+    assert [change.key for change in view.ledger.changes() if change.before is None] == ["lease-3", "lease-2"]
+    assert [(change.before, change.after) for change in view.ledger.changes()][2] == (
         a_lease(),
         evolve(a_lease(), released()),
     )

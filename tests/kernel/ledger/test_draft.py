@@ -159,7 +159,7 @@ class TestUndoing:
         put(draft, "b", 2)
         assert draft.get(COUNTER, "a") is not None
 
-        assert draft.at(at(70)) is draft
+        draft.now = at(70)
         draft.begin()
         assert draft.get(COUNTER, "a") is None
         draft.undo()
@@ -173,47 +173,11 @@ class TestUndoing:
         free = after_gone(Stage.FREE, lambda event, _: followed.append(event.name))
         draft = draft_of(families(nothing, bystander("free", reacts=free), reacts=reaction), a=1)
         drop(draft, "a")
-        before = draft.is_unsettled
 
         draft.undo()
-        after = draft.is_unsettled
         draft.settle()
 
-        assert (before, after) == (True, False)
         assert followed == []
-
-
-class TestForGood:
-    """Where nothing can be undone any more, what a rule ends with need not be noted."""
-
-    def draft(self, *, undoable: bool) -> Draft:
-        follow = after_gone(Stage.THEN, lambda event, draft: None)
-        view = draft_of(families(reacts=follow), a=1).view
-        return Draft(view, at(60), undoable=undoable)
-
-    def test_a_draft_can_be_undone_unless_it_is_said_that_it_will_not_be(self) -> None:
-        event = CounterSet(**happening(self.draft(undoable=True)), name="a", value=1)
-
-        assert not self.draft(undoable=True).is_for_good([event])
-        assert self.draft(undoable=False).is_for_good([event])
-        assert self.draft(undoable=False).is_for_good([])
-
-    def test_an_event_that_something_follows_from_may_yet_be_undone(self) -> None:
-        draft = self.draft(undoable=False)
-        gone = CounterGone(**happening(draft), name="a")
-
-        assert not draft.is_for_good([gone])
-
-    @pytest.mark.parametrize("stage", [Stage.THEN, Stage.FREE])
-    def test_so_may_one_before_something_that_has_yet_to_follow(self, stage: Stage) -> None:
-        follow = after_gone(stage, lambda event, draft: None)
-        draft = Draft(draft_of(families(reacts=follow), a=1).view, at(60), undoable=False)
-        drop(draft, "a")
-        event = CounterSet(**happening(draft), name="a", value=1)
-
-        assert not draft.is_for_good([event])
-        draft.settle()
-        assert draft.is_for_good([event])
 
 
 class TestFollowing:
@@ -310,6 +274,20 @@ class TestFollowing:
 
         assert happened == ["then a", "then b", "free b"]
         assert draft.events == events
+
+    def test_a_number_that_is_drawn_with_an_event_comes_behind_those_of_its_decision(self) -> None:
+        def draw(event: CounterGone, draft: Draft) -> None:
+            draft.append(CounterDrawn(**happening(draft), name="c", value=draft.next_number()))
+
+        draft = draft_of(families(reacts=after_gone(Stage.WITH, draw)), a=1)
+        first = draft.next_number()
+        gone = CounterGone(**happening(draft), name="a")
+        drawn = CounterDrawn(**happening(draft), name="b", value=first)
+
+        draft.took([gone, drawn])
+
+        assert names(draft) == ["a", "b", "c"]
+        assert numbers(draft)["c"] == first + 1
 
     def test_a_rule_may_have_everything_settled_before_it_goes_on(self) -> None:
         follow = after_gone(Stage.FREE, lambda event, draft: put(draft, event.name, 9))
@@ -490,7 +468,6 @@ class TestCalling:
 
     def draft(self) -> Draft:
         def redo(command: Redo, draft: Draft) -> Refusal | Callable[[], Any]:
-            assert not draft.is_for_good([]), "whoever has called may yet refuse"
             if command.what == "refuse":
                 return Refusal(code=RefusalCode.REFUSED, rule="NO")
             put(draft, command.what, 1)
@@ -500,7 +477,7 @@ class TestCalling:
             return None if command.what else invalid("what", "must not be empty")
 
         other = bystander("other", commands=(Redo,), rules={Redo: redo}, check=check)
-        return Draft(draft_of(families(nothing, other)).view, at(60), undoable=False)
+        return Draft(draft_of(families(nothing, other)).view, at(60))
 
     def test_what_it_appends_is_there_and_its_answer_is_made_when_asked_for(self) -> None:
         draft = self.draft()
@@ -523,17 +500,11 @@ class TestCalling:
         assert isinstance(refusal, Refusal)
         assert refusal.rule == "NO"
 
-    def test_once_it_was_called_the_rule_goes_on_as_before(self) -> None:
-        draft = self.draft()
-        draft.call(Redo(request_id="r", what="refuse"))
-
-        assert draft.is_for_good([])
-
 
 def test_a_draft_goes_on_at_a_later_moment() -> None:
     draft = draft_of(families(), a=1)
     later = at(draft.now.tick.value + 1)
-    assert draft.at(later) is draft
+    draft.now = later
     put(draft, "a", 2)
     assert draft.events[0].tick == later.tick
 

@@ -3,12 +3,11 @@ from collections import OrderedDict
 import hypothesis.strategies as st
 from hypothesis import given
 
-from leasehold.kernel.ledger.journal import ABSENT, UNNOTED, Change, Journal, Unnoted
+from leasehold.kernel.ledger.journal import ABSENT, Change, Journal
 
 NAMES = st.sampled_from("abc")
 STEPS = st.one_of(
     st.tuples(st.just("put"), NAMES, st.integers(0, 3) | st.none()),
-    st.tuples(st.just("drop"), NAMES, st.none()),
     st.tuples(st.just("add"), NAMES, st.none()),
     st.tuples(st.just("append"), NAMES, st.none()),
     st.tuples(st.just("clear"), NAMES, st.none()),
@@ -30,9 +29,6 @@ def test_whatever_was_done_since_the_journal_was_cleared_is_undone(
             case "put":
                 journal.put(values, name, value)
                 assert values[name] == value
-            case "drop":
-                journal.drop(values, name)
-                assert name not in values
             case "add":
                 journal.add(members, name)
                 assert name in members
@@ -40,7 +36,7 @@ def test_whatever_was_done_since_the_journal_was_cleared_is_undone(
                 lines.append(name)
                 journal.note(lines.pop)
             case _:
-                journal.clear()
+                journal.steps.clear()
                 before = (dict(values), set(members), list(lines))
 
     journal.undo()
@@ -77,31 +73,6 @@ def test_a_name_that_is_gone_by_itself_needs_no_undoing() -> None:
     journal.undo()
 
     assert values == {}
-
-
-@given(
-    values=st.dictionaries(NAMES, st.integers(0, 3) | st.none()),
-    members=st.sets(NAMES),
-    steps=st.lists(STEPS, max_size=12),
-)
-def test_what_nobody_notes_is_done_all_the_same(
-    values: dict[str, int | None], members: set[str], steps: list[tuple[str, str, int | None]]
-) -> None:
-    def done(journal: Unnoted) -> tuple[dict[str, int | None], set[str]]:
-        mine, ours = dict(values), set(members)
-        for what, name, value in steps:
-            match what:
-                case "put":
-                    journal.put(mine, name, value)
-                case "drop":
-                    journal.drop(mine, name)
-                case "add":
-                    journal.add(ours, name)
-                case _:
-                    journal.note(mine.clear)
-        return mine, ours
-
-    assert done(UNNOTED) == done(Journal())
 
 
 def test_a_change_has_the_record_before_and_after() -> None:

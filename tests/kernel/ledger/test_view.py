@@ -5,6 +5,7 @@ import pytest
 
 from leasehold.kernel.lease.family import LEASES, lease_family, lease_part
 from leasehold.kernel.lease.records import LeaseFound, LeaseWanted
+from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.records import Count, Found, Keys, Missing, Records, Scan, Wanted
@@ -12,7 +13,7 @@ from leasehold.kernel.ledger.table import Table
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.kernel.ledger.view import View
 from tests.kernel.counters import COUNTER, COUNTERS, Counter, CounterDrawn, CounterGone, CounterSet
-from tests.kernel.records import TOKEN, a_lease, an_authority, an_era
+from tests.kernel.records import TOKEN, a_lease, an_authority, an_era, at
 
 NOW: dict[str, Any] = {"tick": Tick(value=60), "at_ns": 6_000, "actor": "ann"}
 A = Counter(name="a", number=1)
@@ -89,7 +90,7 @@ def test_what_a_request_has_caused_is_known_once_it_was_asked_for() -> None:
 def test_what_a_request_has_caused_in_this_batch_goes_before_what_the_store_says() -> None:
     view = a_view()
     event = CounterSet(**NOW, name="a", value=1, request="r:1")
-    view.note(event)
+    Draft(view, at(60)).took((event,))
     view.load(Keys(requests={"r:1"}), Records())
 
     assert view.remembered("r:1") == event
@@ -97,8 +98,8 @@ def test_what_a_request_has_caused_in_this_batch_goes_before_what_the_store_says
 
 def test_an_event_that_is_not_remembered_or_has_no_request_is_not_filed_under_one() -> None:
     view = a_view()
-    view.note(CounterGone(**NOW, name="a", request="r:1"))
-    view.note(CounterSet(**NOW, name="a", value=1))
+    Draft(view, at(60)).took((CounterGone(**NOW, name="a", request="r:1"),))
+    Draft(view, at(60)).took((CounterSet(**NOW, name="a", value=1),))
 
     assert not view.knows_request("r:1")
     assert view.authority.tick == 60
@@ -106,7 +107,7 @@ def test_an_event_that_is_not_remembered_or_has_no_request_is_not_filed_under_on
 
 def test_an_event_that_draws_a_number_moves_the_counter_of_the_store() -> None:
     view = a_view(counter=1)
-    view.note(CounterDrawn(**NOW, name="a", value=TOKEN + 1))
+    Draft(view, at(60)).took((CounterDrawn(**NOW, name="a", value=TOKEN + 1),))
 
     assert view.authority.counter == 2
 

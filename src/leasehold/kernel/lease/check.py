@@ -39,12 +39,18 @@ from leasehold.kernel.ledger.limits import (
 )
 from leasehold.kernel.ledger.refusals import Refusal
 
+_TOO_MANY_RENEWALS = over_limit("max_renewals", RENEWALS_MAXIMUM, f"must be at most {RENEWALS_MAXIMUM}")
+
 
 def check_command(command: LeaseCommand) -> Refusal | None:
     """Refuse what is empty, too long, too much, or no text."""
     if isinstance(command, Acquire):
         return _check_acquire(command)
-    if isinstance(command, Release) and command.lease_ids and are_plain(*_texts(command)):
+    if (
+        isinstance(command, Release)
+        and command.lease_ids
+        and are_plain(command.tenant, command.request_id, command.holder, *command.lease_ids)
+    ):
         return None
     refusal = check_text("tenant", command.tenant) or check_text("request_id", command.request_id)
     if refusal is not None:
@@ -78,10 +84,6 @@ def check_command(command: LeaseCommand) -> Refusal | None:
             return _check_transfer(command)
 
 
-def _texts(command: Release) -> tuple[str, ...]:
-    return (command.tenant, command.request_id, command.holder, *command.lease_ids)
-
-
 def _check_acquire(command: Acquire) -> Refusal | None:
     refusal: Refusal | None = None
     if not are_plain(command.tenant, command.request_id, command.lease_id, command.resource, command.holder):
@@ -97,8 +99,8 @@ def _check_acquire(command: Acquire) -> Refusal | None:
     refusal = refusal or check_ttl(command.ttl_ns)
     if refusal is None and command.metadata:
         refusal = check_metadata(command.metadata)
-    if refusal is None:
-        refusal = _check_renewals(command.max_renewals)
+    if refusal is None and command.max_renewals > RENEWALS_MAXIMUM:
+        refusal = _TOO_MANY_RENEWALS
     if refusal is None and command.config_version:
         refusal = check_text("config_version", command.config_version)
     if refusal is None and command.zone_version:
@@ -188,13 +190,9 @@ def _check_derive(command: Derive) -> Refusal | None:
     )
     if refusal is None and command.ttl_ns is not None:
         refusal = check_ttl(command.ttl_ns)
-    return refusal or _check_renewals(command.max_renewals)
-
-
-def _check_renewals(max_renewals: int) -> Refusal | None:
-    if max_renewals > RENEWALS_MAXIMUM:
-        return over_limit("max_renewals", RENEWALS_MAXIMUM, f"must be at most {RENEWALS_MAXIMUM}")
-    return None
+    if refusal is None and command.max_renewals > RENEWALS_MAXIMUM:
+        refusal = _TOO_MANY_RENEWALS
+    return refusal
 
 
 def _check_scope(scope: Scope) -> Refusal | None:

@@ -6,7 +6,7 @@ from leasehold.kernel.lease.budget import Amounts
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
-from leasehold.kernel.ledger.events import REGISTRAR, Event, Filing, Token
+from leasehold.kernel.ledger.events import REGISTRAR, Event, Token, read_from
 from leasehold.kernel.ledger.tick import Now, Tick
 
 REBOOT = "reboot"
@@ -17,6 +17,9 @@ STOPPED_ASKING = "stopped asking"
 
 CANCELLED = "cancelled"
 """The reason given when a waiter leaves the queue of its own accord."""
+
+_FILING = read_from("tenant", "lease_id", "resource", "holder", "token")
+"""Under what an event about leases is found."""
 
 
 class _LeaseEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,15 +34,9 @@ class _LeaseEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
         """Return the lease this event changes."""
         return (self.lease_id,)
 
-    @property
-    def filing(self) -> Filing:
-        """Return under what this event is found."""
-        return (self.tenant, self.lease_id, self.resource, self.holder, self.token)
-
-    @property
-    def number(self) -> int:
-        """Return the token, or ticket, of the lease."""
-        return self.token
+    filing = _FILING
+    number = read_from("token")
+    """The token, or ticket, of the lease."""
 
 
 class LeaseIssued(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.issued"):
@@ -118,10 +115,7 @@ class LeaseUpgradeQueued(
     kept_ns: int
     wake: str = ""
 
-    @property
-    def number(self) -> int:
-        """Return the ticket."""
-        return self.ticket
+    number = read_from("ticket")
 
     @property
     def is_number_new(self) -> bool:
@@ -172,10 +166,7 @@ class LeaseRenewed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="le
         """Return the leases this event changes."""
         return tuple(self.renewals)
 
-    @property
-    def filing(self) -> Filing:
-        """Return under what this event is found."""
-        return (self.tenant, self.lease_id, self.resource, self.holder, self.token)
+    filing = _FILING
 
 
 class LeaseReleased(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.released"):

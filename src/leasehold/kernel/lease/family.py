@@ -29,7 +29,7 @@ from leasehold.kernel.lease.invariants import invariants
 from leasehold.kernel.lease.lock_delay import delay_after, delay_id, may_leave_delay
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.needs import needs
-from leasehold.kernel.lease.plan import FREEING, Freeing
+from leasehold.kernel.lease.plan import CLOSING, FREEING, Freeing
 from leasehold.kernel.lease.queue import promote_after
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.records import LEASE
@@ -55,6 +55,7 @@ from leasehold.kernel.ledger.view import View
 
 _LeaseRule = Callable[[Any, LeaseView, Now], Decision | Refusal]
 
+_CLOSING = frozenset(CLOSING)
 _LEAVING_IT_TO_OTHERS = (Release, Revoke)
 """Commands whose rules leave it to others to say what their ends mean for those who wait."""
 
@@ -95,10 +96,7 @@ def _rule(rule: _LeaseRule, kind: type[Command]) -> Rule:
         answer = decided.answer
         if not decided.events:
             return answer
-        delegating = view.delegating
-        promoted = promotes_itself and not delegating
-        # Only here: what is appended on the way to something else may yet be undone with that.
-        _append(decided, view, draft, promoted=promoted, for_good=draft.is_for_good(decided.events))
+        _append(decided, view, draft, promoted=promotes_itself and not view.delegating)
         if view.delegating:
             return lambda: as_settled(answer, view)
         return answer
@@ -106,18 +104,16 @@ def _rule(rule: _LeaseRule, kind: type[Command]) -> Rule:
     return decide
 
 
-def _append(
-    decided: Decision, view: LeaseView, draft: Draft, *, promoted: bool, for_good: bool = False
-) -> None:
+def _append(decided: Decision, view: LeaseView, draft: Draft, *, promoted: bool) -> None:
     """Let happen what was decided, with what its ends bring about above and below."""
     if view.delegating:
         decided = settle(decided, view, draft.now)
-    view.fold(decided.events, decided.leases, for_good=for_good)
-    draft.wakes += decided.wakes
-    draft.took(decided.events, promoted=promoted)
-    for event in decided.events:
-        if type(event) is LeaseExpired or type(event) is LeaseRevoked:
-            _keep_closed(event, view, draft)
+    view.fold(decided.events, decided.leases)
+    draft.took(decided.events, decided.wakes, promoted=promoted)
+    if not _CLOSING.isdisjoint(map(type, decided.events)):
+        for event in decided.events:
+            if isinstance(event, CLOSING):
+                _keep_closed(event, view, draft)
 
 
 def _keep_closed(event: LeaseExpired | LeaseRevoked, view: LeaseView, draft: Draft) -> None:

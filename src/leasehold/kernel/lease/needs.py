@@ -37,6 +37,7 @@ from leasehold.kernel.ledger.commands import Sweep
 from leasehold.kernel.ledger.records import Keys
 from leasehold.kernel.ledger.view import View
 
+_CLAIMS = (Acquire, Derive)
 _REPEATED = (Renew, Spend, ChangeMode, Transfer)
 """Commands on leases that are there already, of which a repeat has to be told from a second request."""
 
@@ -48,60 +49,59 @@ def needs(commands: Sequence[Any], view: View) -> Keys | None:
     """
     leases: LeaseView = view.parts[LEASE]
     wanted, requests = leases.blank, set[str]()  # One that stays empty serves again.
+    known = leases.records
     for command in commands:
-        _add_what_is_named(command, leases, wanted, requests)
+        if isinstance(command, _CLAIMS):
+            _add_for_claim(command, leases, wanted, requests)
+        elif isinstance(command, Sweep):
+            if command.key not in known:
+                wanted.keys.add(command.key)
+        else:  # An ending needs no memory of requests: who ends a lease twice finds it ended.
+            for lease_id in command.lease_ids:
+                if lease_id not in known:
+                    wanted.keys.add(lease_id)
+            if isinstance(command, _REPEATED) and not view.knows_request(command.request_key):
+                requests.add(command.request_key)
     if requests or wanted:
         leases.blank = LeaseWanted()
         return Keys(requests=requests, families={LEASE: wanted})
-    if leases.is_crowded:
-        for command in commands:
-            _add_what_is_crowded(command, leases, wanted)
-        if not wanted:
-            _add_what_is_behind(leases, wanted)
-        if wanted:
-            leases.blank = LeaseWanted()
-            return Keys(families={LEASE: wanted})
-    return None
+    return _needs_in_a_crowd(commands, leases, wanted) if leases.is_crowded else None
 
 
-def _add_what_is_named(command: Any, view: LeaseView, wanted: LeaseWanted, requests: set[str]) -> None:
-    """Ask for what a command names.
-
-    An ending needs no memory of requests: who ends a lease twice finds it ended.
-    """
-    if isinstance(command, Acquire | Derive):
-        _add_for_claim(command, view, wanted, requests)
-    elif isinstance(command, Sweep):
-        if not view.is_known(command.key):
-            wanted.keys.add(command.key)
-    else:
-        for lease_id in command.lease_ids:
-            if not view.is_known(lease_id):
-                wanted.keys.add(lease_id)
-        if isinstance(command, _REPEATED) and not view.ledger.knows_request(command.request_key):
-            requests.add(command.request_key)
+def _needs_in_a_crowd(commands: Sequence[Any], leases: LeaseView, wanted: LeaseWanted) -> Keys | None:
+    """Return what commands need besides because somebody waits. What they name is here."""
+    for command in commands:
+        _add_what_is_crowded(command, leases, wanted)
+    if not wanted:
+        _add_what_is_behind(leases, wanted)
+    if not wanted:
+        return None
+    leases.blank = LeaseWanted()
+    return Keys(families={LEASE: wanted})
 
 
 def _add_for_claim(
     command: Acquire | Derive, view: LeaseView, wanted: LeaseWanted, requests: set[str]
 ) -> None:
     lease_id, is_its_own_request = command.lease_id, command.is_its_own_request
-    if not view.is_known(lease_id) and not view.is_presumed(lease_id):
-        if view.ledger.presuming and is_its_own_request and _is_sent_once(command):
-            view.presume(lease_id)
+    if lease_id not in view.records and lease_id not in view.presumed:
+        # Who waits sends the same claim again and again; any other is unlikely to be a repeat.
+        once = isinstance(command, Acquire) and not command.wait and not command.also
+        if view.ledger.presuming and is_its_own_request and once:
+            view.presumed.add(lease_id)
         else:
             wanted.keys.add(lease_id)
     if isinstance(command, Derive):
-        if not view.is_known(command.parent_id):
+        if command.parent_id not in view.records:
             wanted.keys.add(command.parent_id)
     elif command.also:
-        wanted.keys.update(one for one in command.lease_ids if not view.is_known(one))
+        wanted.keys.update(one for one in command.lease_ids if one not in view.records)
         also = ((command.tenant, one.resource) for one in command.also)
-        wanted.resources.update(one for one in also if not view.is_read(one))
+        wanted.resources.update(one for one in also if one not in view.resources_read)
     if not is_its_own_request and not view.ledger.knows_request(command.request_key):
         requests.add(command.request_key)
     resource = (command.tenant, command.resource)
-    if not view.is_read(resource):
+    if resource not in view.resources_read:
         wanted.resources.add(resource)
     if view.has_quotas:
         _add_for_quotas(command, view, wanted)
@@ -113,7 +113,7 @@ def _add_for_quotas(command: Acquire | Derive, view: LeaseView, wanted: LeaseWan
         wanted.counts.add(count_of_holder((command.tenant, holder)))
     if view.quotas.leases_per_tenant is not None:
         wanted.counts.add(count_of_tenant(command.tenant))
-    wanted.counts -= view.counted
+    wanted.counts -= view.counts.keys()
 
 
 def _add_what_is_crowded(command: Any, view: LeaseView, wanted: LeaseWanted) -> None:
@@ -132,14 +132,14 @@ def _add_to_end(lease_id: str, view: LeaseView, wanted: LeaseWanted) -> None:
     if lease is not None and not lease.is_terminal:
         key = (lease.tenant, lease.resource)
         if lease.state is LeaseState.ACTIVE and lease.mode is Mode.EXCLUSIVE:
-            view.take_for_read(key)  # It is alone there: that needs no reading.
+            view.resources_read.add(key)  # It is alone there: that needs no reading.
         _add_to_hand_on(key, view, wanted)
 
 
 def _add_to_hand_on(key: ResourceKey, view: LeaseView, wanted: LeaseWanted) -> None:
     """Ask for who stands on a resource, and who comes next there, if anybody waits for it."""
     if view.is_awaited(*key) and not is_path(key[1]):
-        if not view.is_read(key):
+        if key not in view.resources_read:
             wanted.resources.add(key)
         if not view.knows_queue(key):
             wanted.queues.add((*key, FIRST_IN_LINE))
@@ -166,7 +166,7 @@ def _add_what_is_behind(view: LeaseView, wanted: LeaseWanted) -> None:
     while view.following:
         for key in _awaited_by(view.following, view):
             if not is_path(key[1]):
-                if not view.is_read(key):
+                if key not in view.resources_read:
                     wanted.resources.add(key)
                 if not view.knows_queue(key):
                     wanted.queues.add((*key, FIRST_IN_LINE))
@@ -185,8 +185,3 @@ def _awaited_by(holders: set[HolderKey], view: LeaseView) -> set[ResourceKey]:
     return {
         (tenant, waiter.resource) for tenant, holder in holders for waiter in view.waits_of(tenant, holder)
     }
-
-
-def _is_sent_once(command: Acquire | Derive) -> bool:
-    """Say whether a claim is unlikely to be a repeat. Who waits sends the same claim again and again."""
-    return isinstance(command, Acquire) and not command.wait and not command.also

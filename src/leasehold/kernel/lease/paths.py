@@ -4,10 +4,11 @@ A resource that begins with a slash is a path. A path covers itself and everythi
 `/src/main.c`, and not `/src2`. All other resources are plain names, and cover only themselves.
 """
 
+from collections.abc import Callable
+from operator import methodcaller
 
-def is_path(resource: str) -> bool:
-    """Say whether a resource has others above or below it."""
-    return resource.startswith("/")
+is_path: Callable[[str], bool] = methodcaller("startswith", "/")
+"""Says whether a resource has others above or below it."""
 
 
 def is_canonical(path: str) -> bool:

@@ -43,6 +43,9 @@ Freeing = LeaseReleased | LeaseExpired | LeaseRevoked | LeaseLeft | LeaseUpgrade
 FREEING: tuple[type[Freeing], ...] = get_args(Freeing)
 """Events after which somebody may be entitled to what they could not have before."""
 
+CLOSING = (LeaseExpired, LeaseRevoked)
+"""Those of them after which a resource may be kept closed for a while."""
+
 _NEXT_PAGE = 16
 """How many times as many leases to read when those that were read first are not enough."""
 
@@ -82,7 +85,7 @@ class Plan:
     def free(self, event: Freeing) -> None:
         """Take note of what an event makes free, and of what it keeps closed for a while."""
         self.freed.append((event.tenant, event.resource))
-        if isinstance(event, LeaseExpired | LeaseRevoked):
+        if isinstance(event, CLOSING):
             self._keep_closed(self.known(event.lease_id))
 
     def set_aside(self, event: LeaseEvent) -> None:
@@ -167,7 +170,7 @@ class Plan:
             return self.standing(tenant, resource)
         waiting = {one.holder for one in self._changed.values() if one.is_waiting and one.tenant == tenant}
         tangle = self.view.tangle_of(tenant, resource, waiting)
-        names = dict.fromkeys((*tangle, *self.view.changed))
+        names = dict.fromkeys((*tangle, *self.view.before))
         leases = (self.known(lease_id) for lease_id in names)
         found = [one for one in leases if one.tenant == tenant and related(resource, one.resource)]
         return self._standing(found, tenant, resource)

@@ -13,18 +13,16 @@ in line has its turn.
 from collections.abc import Iterator
 
 from leasehold.kernel.lease.events import (
-    LeaseExpired,
     LeaseIssued,
     LeaseLeft,
     LeaseModeChanged,
-    LeaseRevoked,
     befalling,
     released,
 )
 from leasehold.kernel.lease.lock_delay import is_delayed_for, may_leave_delay
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.paths import covers, is_path
-from leasehold.kernel.lease.plan import Freeing, Plan
+from leasehold.kernel.lease.plan import CLOSING, Freeing, Plan
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS, NEXT_IN_LINE
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.events import REGISTRAR
@@ -216,24 +214,20 @@ def mode_changed(lease: Lease, now: Now, mode: Mode, token: int, request: str | 
 
 
 def promote_after(event: Freeing, view: LeaseView, now: Now) -> Plan | None:
-    """Return what follows for those who wait from an event that may make something free; None: nothing."""
-    if not _matters(event, view):
-        return None
+    """Return what follows for those who wait from an event that may make something free; None: nothing.
+
+    On a plain name that nobody waits for, an end concerns its own holder only, unless it leaves a delay.
+    """
+    left = isinstance(event, LeaseLeft)
+    if not left and not is_path(event.resource) and not view.is_awaited(event.tenant, event.resource):
+        if not isinstance(event, CLOSING):
+            return None
+        ended = view.lease(event.lease_id)
+        if ended is None or not may_leave_delay(ended, view.authority):
+            return None
     plan = Plan(view, now)
     plan.free(event)
     if isinstance(event, LeaseLeft):
         plan.leave(plan.known(event.lease_id), event.reason, event.actor, event.request)
     promote(plan)
     return plan
-
-
-def _matters(event: Freeing, view: LeaseView) -> bool:
-    """Say whether an event can concern anybody but the lease's own holder."""
-    if (
-        isinstance(event, LeaseLeft)
-        or is_path(event.resource)
-        or view.is_awaited(event.tenant, event.resource)
-    ):
-        return True
-    lease = view.lease(event.lease_id) if isinstance(event, LeaseExpired | LeaseRevoked) else None
-    return lease is not None and may_leave_delay(lease, view.authority)

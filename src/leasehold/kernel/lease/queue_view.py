@@ -1,7 +1,7 @@
-"""The part of a view that knows who waits.
+"""The part of a view that knows what stands where, and who waits.
 
-It is filled only where somebody waits, and for paths. What a store counted, or read of a queue, is as of the
-beginning of the transaction; what events have changed since is kept beside it.
+Most of it is filled only where somebody waits, and for paths. What a store counted, or read of a queue, is as
+of the beginning of the transaction; what events have changed since is kept beside it.
 
 A view may know thousands of leases from batches before. So nothing here is searched from end to end: what is
 held, and who waits, is kept by resource, by holder and by directory.
@@ -27,7 +27,7 @@ from leasehold.kernel.lease.records import (
 )
 from leasehold.kernel.lease.ticket import LAST_PLACE
 from leasehold.kernel.lease.waiting_line import WaitingLine
-from leasehold.kernel.ledger.journal import Unnoted
+from leasehold.kernel.ledger.journal import Journal
 from leasehold.kernel.ledger.records import Scan
 
 _NOTHING: dict[str, Lease] = {}
@@ -37,9 +37,17 @@ _ALL_CUT = frozenset(Mode)
 
 
 class QueueView:
-    """Unended leases, and what is known of the queues they stand in."""
+    """Leases, and what is known of the queues they stand in."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
+        self.records: dict[str, Lease | None] = {}
+        """Leases by id; None: there is none."""
+        self.delegating = False
+        """Whether any lease here has a delegation, so that ends may concern others."""
+        self.scanned: set[Scan] = set()
+        """What was asked about single holders: all of it is here."""
+        self._journal = journal
+        self._children: dict[str, dict[str, Lease]] = defaultdict(dict)
         self._held: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
         self._lines: dict[ResourceKey, WaitingLine] = {}
         self._below: dict[ResourceKey, dict[str, None]] = {}
@@ -61,8 +69,6 @@ class QueueView:
         self._places: dict[PlaceKey, int] = {}
         self._ends: dict[ResourceKey, str] = {}
         self._queue_changes: dict[ResourceKey, list[tuple[str, int]]] = {}
-        self._scanned: set[Scan] = set()
-        """What was asked about single holders: all of it is here."""
 
     def _load_queues(self, wanted: LeaseWanted, found: LeaseFound) -> None:
         for tenant, path, limit in wanted.trees:
@@ -84,7 +90,7 @@ class QueueView:
     def _load_scan(self, scan: Scan) -> None:
         """Take note that everything is here that a holder holds, or waits with."""
         if scan.order in (HELD, WAITING):
-            self._scanned.add(scan)
+            self.scanned.add(scan)
             if self._by_holder is None:
                 self._file_by_holder()
 
@@ -183,14 +189,14 @@ class QueueView:
     def waits_of(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease of a holder with which it waits for something."""
         asked = waits_of((tenant, holder))
-        if asked not in self._scanned:
+        if asked not in self.scanned:
             raise missing(scans={asked})
         return [lease for lease in self._of_holder((tenant, holder)) if lease.is_waiting]
 
     def owned_by(self, tenant: str, holder: str) -> list[Lease]:
         """Return every lease that a holder holds."""
         asked = held_by((tenant, holder))
-        if asked not in self._scanned:
+        if asked not in self.scanned:
             raise missing(scans={asked})
         return [lease for lease in self._of_holder((tenant, holder)) if lease.state is LeaseState.ACTIVE]
 
@@ -207,49 +213,51 @@ class QueueView:
             for lease in line.up_to(LAST_PLACE):
                 self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
 
-    def _file_unended(self, lease: Lease, journal: Unnoted) -> None:
-        """Keep a lease where its resource, and its holder, lead to it, as long as it has not ended."""
-        key = (lease.tenant, lease.resource)
-        here = self._held[key]
-        if lease.state is LeaseState.ACTIVE:
-            journal.put(here, lease.lease_id, lease)
-        else:
-            journal.drop(here, lease.lease_id)
-        if self._lines or lease.state is LeaseState.PENDING:
-            self._file_in_line(key, lease, journal)
-        if is_path(lease.resource):
-            empty = not here and not self._lines.get(key)
-            self._file_path(lease.tenant, lease.resource, journal, empty=empty)
-        if self._by_holder is not None:
-            theirs = self._by_holder[(lease.tenant, lease.holder)]
-            if lease.is_terminal:
-                journal.drop(theirs, lease.lease_id)
-            else:
-                journal.put(theirs, lease.lease_id, lease)
+    def _file(self, lease: Lease, *, gone: bool = False) -> None:
+        """Keep a lease where its id and, until it has ended, its resource, holder and parent lead to it.
 
-    def _file_in_line(self, key: ResourceKey, lease: Lease, journal: Unnoted) -> None:
-        if lease.state is LeaseState.PENDING:
-            line = self._lines.get(key)
+        `gone`: keep it nowhere, because it never was.
+        """
+        lease_id, key = lease.lease_id, (lease.tenant, lease.resource)
+        state = LeaseState.FAILED if gone else lease.state
+        here = self._held[key]
+        self.records[lease_id] = None if gone else lease
+        if state is LeaseState.ACTIVE:
+            here[lease_id] = lease
+        else:
+            here.pop(lease_id, None)
+        if self._lines or state is LeaseState.PENDING:
+            self._file_in_line(key, lease, waits=state is LeaseState.PENDING)
+        if is_path(lease.resource):
+            self._file_path(key, empty=not here and not self._lines.get(key))
+        if self._by_holder is not None:
+            _keep(self._by_holder[(lease.tenant, lease.holder)], lease, ended=state.is_terminal)
+        if lease.delegation is not None:
+            self.delegating = True
+            if lease.delegation.parent is not None:
+                _keep(self._children[lease.delegation.parent], lease, ended=state.is_terminal)
+
+    def _file_in_line(self, key: ResourceKey, lease: Lease, *, waits: bool) -> None:
+        line = self._lines.get(key)
+        if waits:
             if line is None:
-                line = WaitingLine()
-                journal.put(self._lines, key, line)
-            journal.note(line.put_back, lease.lease_id, line.leases.get(lease.lease_id))
+                line = self._lines[key] = WaitingLine()
             line.put(lease)
-        elif key in self._lines:
-            line = self._lines[key]
-            journal.note(line.put_back, lease.lease_id, line.leases.get(lease.lease_id))
+        elif line is not None:
             line.drop(lease.lease_id)
 
-    def _file_path(self, tenant: str, path: str, journal: Unnoted, *, empty: bool) -> None:
+    def _file_path(self, key: ResourceKey, *, empty: bool) -> None:
+        tenant, path = key
         for above in ancestors(path):
             below = self._below.setdefault((tenant, above), {})
             if empty:
-                journal.drop(below, path)
+                below.pop(path, None)
             else:
-                journal.put(below, path, None)
+                below[path] = None
 
-    def _requeue(self, before: Lease | None, after: Lease, journal: Unnoted) -> None:
+    def _requeue(self, before: Lease | None, after: Lease) -> None:
         """Keep apart what events change in the queues."""
+        journal = self._journal
         key = (after.tenant, after.resource)
         if after.is_waiting:
             journal.add(self._awaited, key)
@@ -272,6 +280,13 @@ class QueueView:
         self._places = {}
         self._ends = {}
         self._queue_changes = {}
+
+
+def _keep(leases: dict[str, Lease], lease: Lease, *, ended: bool) -> None:
+    if ended:
+        leases.pop(lease.lease_id, None)
+    else:
+        leases[lease.lease_id] = lease
 
 
 def _meet(one: ResourceKey, other: ResourceKey) -> bool:

@@ -13,7 +13,6 @@ from leasehold.kernel.lease.queue_view import QueueView
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.records import (
     CHILDREN,
-    LEASE,
     WAITING,
     HolderKey,
     LeaseFound,
@@ -28,7 +27,6 @@ from leasehold.kernel.lease.records import (
 from leasehold.kernel.ledger.authority import Authority, Era
 from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.events import Event
-from leasehold.kernel.ledger.journal import UNNOTED, Change, Unnoted
 from leasehold.kernel.ledger.key import split_key
 from leasehold.kernel.ledger.records import Count, Keys, Scan, Wanted
 from leasehold.kernel.ledger.view import View
@@ -40,47 +38,44 @@ class LeaseView(QueueView):
     """A working copy of some leases."""
 
     def __init__(self, ledger: View, quotas: Quotas | None = None) -> None:
-        super().__init__()
+        super().__init__(ledger.journal)
         self.ledger = ledger
         """The view that this is a part of."""
         self.quotas = quotas or _NO_QUOTAS
         self.has_quotas = self.quotas != _NO_QUOTAS
-        self.delegating = False
-        """Whether any lease here has a delegation, so that ends may concern others."""
+        self.before: dict[str, Lease | None] = {}
+        """Leases that events have changed, as the store has them."""
+        self.resources_read: set[ResourceKey] = set()
+        """Resources of which everything is here that is held on them."""
+        self.presumed: set[str] = set()
+        """Lease ids that were taken for new without asking the store, which would reject a second lease."""
+        self.counts: dict[Count, int] = {}
+        """What was counted already."""
         self.following: set[HolderKey] = set()
         """Holders of whom it was just learnt what they wait for."""
         self.blank = LeaseWanted()
         """To ask with: most commands of a lone caller lack nothing."""
-        self._journal = ledger.journal
-        self._leases: dict[str, Lease | None] = {}
-        self._before: dict[str, Lease | None] = {}
-        """Leases that events have changed, as the store has them."""
-        self._resources_read: set[ResourceKey] = set()
-        self._presumed: set[str] = set()
-        """Lease ids that were taken for new without asking the store."""
         self._grants: dict[str, Event | None] = {}
-        self._counts: dict[Count, int] = {}
         self._holder_changes: dict[HolderKey, int] = {}
         self._tenant_changes: dict[str, int] = {}
-        self._children: dict[str, dict[str, Lease]] = {}
         self._children_whole: dict[str, bool] = {}
         """By lease whose children were asked for: whether those are all."""
 
     def load(self, wanted: Wanted, found: LeaseFound) -> None:
         """Take in what a store found; what events have changed here already stays as it is."""
         for lease_id in wanted.keys:
-            self._leases.setdefault(lease_id, None)
+            self.records.setdefault(lease_id, None)
         for lease in found.records.values():
-            if self._leases.get(lease.lease_id) is None:
-                self._file(lease, UNNOTED)
+            if self.records.get(lease.lease_id) is None:
+                self._file(lease)
         for scan, keys in found.scans.items():
             self._take_in_scan(scan, keys)
         for count, number in found.counts.items():
-            self._counts.setdefault(count, number)
+            self.counts.setdefault(count, number)
         if found.awaited:
             self._awaited |= found.awaited
         if isinstance(wanted, LeaseWanted):
-            self._resources_read |= wanted.resources
+            self.resources_read |= wanted.resources
             for lease_id in wanted.grants:
                 self._grants.setdefault(lease_id, found.grants.get(lease_id))
             if wanted.is_crowded:
@@ -100,52 +95,22 @@ class LeaseView(QueueView):
         """Return the registrar's own record."""
         return self.ledger.authority
 
-    def is_known(self, lease_id: str) -> bool:
-        """Say whether it is known what lease has this id, if any."""
-        return lease_id in self._leases
-
     def stands(self, lease_id: str) -> bool:
         """Say whether a lease with this id is known to be here."""
-        return self._leases.get(lease_id) is not None
-
-    def is_read(self, key: ResourceKey) -> bool:
-        """Say whether everything is here that is held on a resource."""
-        return key in self._resources_read
-
-    def take_for_read(self, key: ResourceKey) -> None:
-        """Take note that all is here that is held on a resource, although nobody has asked."""
-        self._resources_read.add(key)
-
-    @property
-    def counted(self) -> set[Count]:
-        """Return what was counted already."""
-        return set(self._counts)
-
-    @property
-    def scanned(self) -> set[Scan]:
-        """Return what is known of single holders."""
-        return self._scanned
+        return self.records.get(lease_id) is not None
 
     def held_on(self, key: ResourceKey) -> Iterable[Lease]:
         """Return what is known to be held on a resource."""
         return self._held[key].values()
-
-    def presume(self, lease_id: str) -> None:
-        """Take an id for new without asking the store, which would reject a second lease with it."""
-        self._presumed.add(lease_id)
 
     def proposed(self, lease_id: str) -> Lease | None:
         """Return the lease that has the id which a claim proposes; None: none has, as far as is presumed.
 
         Only who proposes an id may presume that: for everybody else it is a lease like any other.
         """
-        if lease_id in self._presumed and lease_id not in self._leases:
+        if lease_id in self.presumed and lease_id not in self.records:
             return None
         return self.lease(lease_id)
-
-    def is_presumed(self, lease_id: str) -> bool:
-        """Say whether an id was taken for new without asking the store."""
-        return lease_id in self._presumed
 
     def doubtful(self, command: Command) -> Keys | None:
         """Return what has to be read before a refusal of `command` can be believed; None: nothing.
@@ -153,8 +118,8 @@ class LeaseView(QueueView):
         It may be a repeat, of a claim whose lease has ended since; then it has to be told that. A grant needs
         no such doubt: no store takes in a second lease with the same id.
         """
-        if isinstance(command, Acquire) and command.lease_id in self._presumed:
-            self._presumed.remove(command.lease_id)
+        if isinstance(command, Acquire) and command.lease_id in self.presumed:
+            self.presumed.remove(command.lease_id)
             return lease_keys(keys={command.lease_id})
         return None
 
@@ -165,28 +130,28 @@ class LeaseView(QueueView):
     def lease(self, lease_id: str) -> Lease | None:
         """Return a lease by its id, or None if there is none."""
         try:
-            return self._leases[lease_id]
+            return self.records[lease_id]
         except KeyError:
             raise missing(keys={lease_id}) from None
 
     def ancestors_of(self, lease: Lease) -> dict[str, Lease | None]:
         """Return the leases above one, from the first to its parent; None for what has no record."""
         ancestors = () if lease.delegation is None else lease.delegation.ancestors
-        unknown = {lease_id for lease_id in ancestors if lease_id not in self._leases}
+        unknown = {lease_id for lease_id in ancestors if lease_id not in self.records}
         if unknown:
             raise missing(keys=unknown)
-        return {lease_id: self._leases[lease_id] for lease_id in ancestors}
+        return {lease_id: self.records[lease_id] for lease_id in ancestors}
 
     def children_of(self, lease_id: str) -> tuple[list[Lease], bool]:
         """Return unended children of a lease, in order of token, and whether those are all."""
         if lease_id not in self._children_whole:
             raise missing(scans={children_of(lease_id)})
-        here = self._children.get(lease_id, {})
+        here = self._children[lease_id]
         return sorted(here.values(), key=lambda lease: lease.token), self._children_whole[lease_id]
 
     def unended_on(self, tenant: str, resource: str) -> list[Lease]:
         """Return every lease held on a resource that has not been recorded as ended, in order of token."""
-        if (tenant, resource) not in self._resources_read:
+        if (tenant, resource) not in self.resources_read:
             raise missing(resources={(tenant, resource)})
         here = self._held.get((tenant, resource), {})
         return sorted(here.values(), key=lambda lease: lease.token)
@@ -210,7 +175,7 @@ class LeaseView(QueueView):
 
     def _counted(self, count: Count) -> int:
         try:
-            return self._counts[count]
+            return self.counts[count]
         except KeyError:
             raise missing(counts={count}) from None
 
@@ -219,49 +184,41 @@ class LeaseView(QueueView):
         expires = lease.expires_tick
         return self.ledger.eras if expires is None else self.ledger.eras_since(expires)
 
-    @property
-    def changed(self) -> Iterable[str]:
-        """Return the leases that events have changed, or made."""
-        return self._before
-
-    def fold(self, events: Iterable[LeaseEvent], leases: Iterable[Lease], *, for_good: bool = False) -> None:
-        """Take in events, and the leases as they are after them; of several that are the same, the last.
-
-        `for_good`: it will not have to be undone.
-        """
-        journal = UNNOTED if for_good else self._journal
+    def fold(self, events: Iterable[LeaseEvent], leases: Iterable[Lease]) -> None:
+        """Take in leases as they are after events; of several that are the same, the last."""
         for event in events:
-            self.ledger.note(event, journal)
             if type(event) is LeaseIssued:
-                journal.put(self._grants, event.lease_id, event)
+                self._journal.put(self._grants, event.lease_id, event)
         for lease in leases:
-            self._put(lease.lease_id, lease, journal)
+            self.put(lease.lease_id, lease)
 
     def put(self, key: str, record: Lease) -> None:
         """Keep a lease as events have left it."""
-        self._put(key, record, self._journal)
-
-    def _put(self, key: str, record: Lease, journal: Unnoted) -> None:
-        before = self._leases.get(key)
-        if key not in self._before:
-            journal.put(self._before, key, before)
-        self._file(record, journal)
+        before = self.records.get(key)
+        was = (key in self.records, key in self.before, self.delegating)
+        self._journal.steps.append((self._put_back, (before, record, was)))
+        self.before.setdefault(key, before)
+        self._file(record)
         if self.has_quotas:
-            self._recount(before, record, journal)
+            self._recount(before, record)
         if record.ticket is not None or (before is not None and before.ticket is not None):
-            self._requeue(before, record, journal)
+            self._requeue(before, record)
 
-    def changes(self) -> list[Change]:
-        """Return what events have changed since the view was loaded, or settled."""
-        now = self._leases
-        return [Change(LEASE, name, before, now[name]) for name, before in self._before.items()]
+    def _put_back(self, before: Lease | None, after: Lease, was: tuple[bool, bool, bool]) -> None:
+        """Undo what `put` has done, but for what has steps of its own in the journal."""
+        self._file(after if before is None else before, gone=before is None)
+        was_known, was_changed, self.delegating = was
+        if not was_known:
+            del self.records[after.lease_id]
+        if not was_changed:
+            del self.before[after.lease_id]
 
     def settle(self) -> int:
         """Take what was changed for what the store says, and return how many leases are here."""
-        if self._before:
-            self._before = {}
-        if self._presumed:
-            self._presumed = set()
+        if self.before:
+            self.before = {}
+        if self.presumed:
+            self.presumed = set()
         if self.following:
             self.following = set()
         if self._children_whole:
@@ -271,7 +228,7 @@ class LeaseView(QueueView):
             self._forget_queues()
         if self._tenant_changes:
             self._settle_counts()
-        return len(self._leases)
+        return len(self.records)
 
     def _settle_counts(self) -> None:
         """Add what events have changed to what was counted before: a store that is asked now knows of it."""
@@ -283,34 +240,16 @@ class LeaseView(QueueView):
         self._tenant_changes = {}
 
     def _correct(self, count: Count, change: int) -> None:
-        if count in self._counts:
-            self._counts[count] += change
+        if count in self.counts:
+            self.counts[count] += change
 
-    def _file(self, lease: Lease, journal: Unnoted) -> None:
-        """Keep a lease where both its id and its resource lead to it."""
-        journal.put(self._leases, lease.lease_id, lease)
-        self._file_unended(lease, journal)
-        if lease.delegation is not None:
-            self._file_delegation(lease, lease.delegation.parent, journal)
-
-    def _file_delegation(self, lease: Lease, parent_id: str | None, journal: Unnoted) -> None:
-        if not self.delegating:
-            journal.note(setattr, self, "delegating", False)
-            self.delegating = True
-        if parent_id is None:
-            return
-        siblings = self._children.setdefault(parent_id, {})
-        if lease.is_terminal:
-            journal.drop(siblings, lease.lease_id)
-        else:
-            journal.put(siblings, lease.lease_id, lease)
-
-    def _recount(self, before: Lease | None, after: Lease, journal: Unnoted) -> None:
+    def _recount(self, before: Lease | None, after: Lease) -> None:
         """Keep apart what events change in the counts: a store that is asked later does not know of it.
 
         A lease that was there before had not ended, or nothing could have happened to it.
         """
         change = int(not after.is_terminal) - int(before is not None)
         holder = (after.tenant, after.holder)
+        journal = self._journal
         journal.put(self._holder_changes, holder, self._holder_changes.get(holder, 0) + change)
         journal.put(self._tenant_changes, after.tenant, self._tenant_changes.get(after.tenant, 0) + change)

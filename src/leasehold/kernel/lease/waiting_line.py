@@ -36,13 +36,6 @@ class WaitingLine(msgspec.Struct, gc=False):
         if lease is not None:
             del self.places[bisect_left(self.places, (lease.place, lease_id))]
 
-    def put_back(self, lease_id: str, lease: Lease | None) -> None:
-        """Undo what was done with a lease that was in line as it is given here, or was not (None)."""
-        if lease is None:
-            self.drop(lease_id)
-        else:
-            self.put(lease)
-
     def up_to(self, place: str) -> list[Lease]:
         """Return those whose place is not behind this one, first in line first."""
         end = bisect_right(self.places, place, key=_PLACE)

@@ -16,6 +16,7 @@ nothing had happened. An operator says so with `restore`.
 from typing import ClassVar
 
 import msgspec
+from msgspec.structs import replace
 
 from leasehold.kernel.ledger.events import (
     REGISTRAR,
@@ -183,8 +184,7 @@ def _epoch_raised(authority: Authority, event: EpochRaised) -> Authority:
     if event.epoch <= authority.epoch:
         raise IllegalTransition(f"epoch {event.epoch} came after epoch {authority.epoch}")
     if event.tick.era == authority.era:
-        _check_time(authority, event)
-        return _opened(event, authority, first_tick=authority.era_first_tick)
+        return _opened(event, go_on(authority, event), first_tick=authority.era_first_tick)
     if event.tick.era != authority.era + 1:
         raise IllegalTransition(f"era {event.tick.era} came after era {authority.era}")
     return _opened(event, authority, first_tick=event.tick.value)
@@ -212,33 +212,21 @@ def _opened(event: StoreOpened | EpochRaised, before: Authority | None, *, first
 
 def go_on(authority: Authority, event: Event) -> Authority:
     """Return the registrar's record after something that opens no epoch."""
-    _check_time(authority, event)
+    tick = event.tick
+    if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
+        raise IllegalTransition(f"{event.type} at a time before what had happened already")
     counter = _counted(authority, event) if event.draws else authority.counter
-    key_changes, families, outage = authority.key_changes, authority.families, authority.outage
-    if event.is_own:
-        match event:
-            case FamiliesAdmitted():
-                families = families | event.families
-            case RegistrarResumed():
-                outage = Outage(
-                    since=event.down_since, until=event.tick.value, settles_until=event.settles_until
-                )
-            case _:
-                key_changes += isinstance(event, KeyEvent)
-    return Authority(
-        epoch=authority.epoch,
-        counter=counter,
-        era=authority.era,
-        era_first_tick=authority.era_first_tick,
-        boot_id=authority.boot_id,
-        identity=authority.identity,
-        tick=event.tick.value,
-        wall_ns=event.at_ns,
-        rate=authority.rate,
-        key_changes=key_changes,
-        families=families,
-        outage=outage,
-    )
+    after = replace(authority, counter=counter, tick=tick.value, wall_ns=event.at_ns)
+    if not event.is_own:
+        return after
+    match event:
+        case FamiliesAdmitted():
+            return replace(after, families=authority.families | event.families)
+        case RegistrarResumed():
+            outage = Outage(since=event.down_since, until=tick.value, settles_until=event.settles_until)
+            return replace(after, outage=outage)
+        case _:
+            return replace(after, key_changes=authority.key_changes + isinstance(event, KeyEvent))
 
 
 def _counted(authority: Authority, event: Event) -> int:
@@ -254,12 +242,6 @@ def _counted(authority: Authority, event: Event) -> int:
     # The same number again: another resource of one claim, an upgrade that is asked for again, or a lease
     # that keeps its token.
     return max(authority.counter, counter)
-
-
-def _check_time(authority: Authority, event: Event) -> None:
-    tick = event.tick
-    if tick.value < authority.tick or tick.era != authority.era or tick.rate != authority.rate:
-        raise IllegalTransition(f"{event.type} at a time before what had happened already")
 
 
 def now_of(authority: Authority, reading: ClockReading) -> Now:

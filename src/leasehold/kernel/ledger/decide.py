@@ -33,8 +33,7 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
             draft.undo()
             return made
         while True:
-            if draft.is_unsettled:
-                draft.settle()
+            draft.settle()
             if not callable(made):
                 return made
             known = len(draft.events)

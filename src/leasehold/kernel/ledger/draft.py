@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
-from leasehold.kernel.ledger.authority import carry_over
+from leasehold.kernel.ledger.authority import carry_over, go_on
 from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.family import Family, Reaction, Stage
@@ -26,10 +26,10 @@ from leasehold.kernel.ledger.view import View
 class Draft:
     """The events of one command after another, on one view and at one moment."""
 
-    def __init__(self, view: View, now: Now, *, undoable: bool = True) -> None:
-        """`undoable=False`: no command is undone any more once it was decided, which spares its journal."""
+    def __init__(self, view: View, now: Now) -> None:
         self.view = view
         self.now = now
+        """The moment of the present batch."""
         self.events: list[Event] = []
         """What the present command has appended."""
         self.wakes: list[str] = []
@@ -38,21 +38,12 @@ class Draft:
         self._then: deque[tuple[Reaction, Event]] = deque()
         self._free: deque[tuple[Reaction, Event]] = deque()
         self._aging: set[tuple[str, str]] = set()
-        self._undoable = undoable
-        self._calls = 0
-
-    def at(self, now: Now) -> "Draft":
-        """Go on at a later moment: in the next batch."""
-        self.now = now
-        return self
 
     def begin(self) -> None:
         """Let what was appended stand, and begin with the next command."""
-        view = self.view
         self.events, self.wakes = [], []
-        self._authority = view.authority
-        if view.journal.steps:
-            view.journal.clear()
+        self._authority = self.view.authority
+        self.view.journal.steps.clear()
 
     def undo(self) -> None:
         """Take everything back that the present command has appended."""
@@ -127,13 +118,18 @@ class Draft:
         gathering.end()
         for key, record in before.items():
             part.put(key, family.evolve(record, event, key))
-        self.view.note(event)
         self.took((event,))
 
-    def took(self, events: Sequence[Event], *, promoted: bool = False) -> None:
-        """Take note of events that are in the view already. `promoted`: those who wait have been seen to."""
+    def took(self, events: Sequence[Event], wakes: Sequence[str] = (), *, promoted: bool = False) -> None:
+        """Take note of events whose records are in the view. `promoted`: those who wait have been seen to."""
         self.events += events
-        reactions = self.view.families.reactions
+        self.wakes += wakes
+        view = self.view
+        for event in events:  # All of them first: a reaction may draw a number behind theirs.
+            view.authority = go_on(view.authority, event)
+            if event.is_remembered and event.request is not None:
+                view.remember(event)
+        reactions = view.families.reactions
         for event in events:
             for reaction in reactions.get(type(event), ()):
                 if reaction.stage is Stage.WITH:
@@ -142,11 +138,6 @@ class Draft:
                     self._then.append((reaction, event))
                 elif not promoted:
                     self._free.append((reaction, event))
-
-    @property
-    def is_unsettled(self) -> bool:
-        """Say whether something still follows from the events so far."""
-        return bool(self._then or self._free)
 
     def settle(self) -> None:
         """Let everything follow that the events so far bring about."""
@@ -179,20 +170,10 @@ class Draft:
         families = self.view.families
         authority, events, wakes = self.view.authority, len(self.events), len(self.wakes)
         steps, queues = len(self.view.journal.steps), (deque(self._then), deque(self._free))
-        self._calls += 1
-        try:
-            made = families.check(command) or families.rules[type(command)](command, self)
-        finally:
-            self._calls -= 1
+        made = families.check(command) or families.rules[type(command)](command, self)
         if isinstance(made, Refusal):  # Whatever becomes of the whole, a refused part of it changes nothing.
             self.view.journal.undo(steps)
             self.view.authority = authority
             del self.events[events:], self.wakes[wakes:]
             self._then, self._free = queues
         return made
-
-    def is_for_good(self, events: Sequence[Event]) -> bool:
-        """Say whether events that a rule is about to end with will never be undone: nothing follows them."""
-        if self._undoable or self._calls or self._then or self._free:
-            return False
-        return self.view.families.reactions.keys().isdisjoint(map(type, events))

@@ -9,7 +9,9 @@ under what they are filed. So nothing has to know the list of all events; that o
 from its families (`family.Families`).
 """
 
-from typing import ClassVar
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -28,6 +30,11 @@ REGISTRAR = "registrar"
 """The actor of everything that nobody asked for: expiry, reboots, new epochs."""
 
 _NOWHERE: Filing = (None, None, None, None, None)
+
+
+def read_from(*fields: str) -> Any:
+    """Make a property that gives fields as they are, and costs no more than to read them."""
+    return property(attrgetter(*fields))
 
 
 class IllegalTransition(ValueError):
@@ -175,9 +182,5 @@ KeyEvent = KeyEnrolled | KeyVouched | KeyRetired
 OwnEvent = StoreEvent | FamiliesAdmitted | RegistrarResumed | StoreCheckpointed | KeyEvent
 """What happens to the registrar itself, and to no record of any family."""
 
-_encoder = msgspec.json.Encoder()
-
-
-def encode_event(event: Event) -> bytes:
-    """Return the event as the ledger keeps it. The same event always gives the same bytes."""
-    return _encoder.encode(event)
+encode_event: Callable[[Event], bytes] = msgspec.json.Encoder().encode
+"""Gives an event as the ledger keeps it. The same event always gives the same bytes."""

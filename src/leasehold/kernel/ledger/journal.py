@@ -19,26 +19,7 @@ ABSENT: Any = object()
 """What stands in a journal for a name that had no value."""
 
 
-class Unnoted:
-    """Does what a `Journal` does, and notes nothing: for what is never undone."""
-
-    def put(self, values: MutableMapping[Any, Any], name: Any, value: Any) -> None:
-        """Give a name a value."""
-        values[name] = value
-
-    def drop(self, values: MutableMapping[Any, Any], name: Any) -> None:
-        """Take a name away, if it is there."""
-        values.pop(name, None)
-
-    def add(self, values: set[Any], value: Any) -> None:
-        """Put something into a set."""
-        values.add(value)
-
-    def note(self, undo: Callable[..., object], *arguments: Any) -> None:
-        """Note nothing."""
-
-
-class Journal(Unnoted):
+class Journal:
     """How to undo, in reverse, what was done to a view since a command was begun."""
 
     def __init__(self) -> None:
@@ -48,12 +29,6 @@ class Journal(Unnoted):
         """Give a name a value."""
         self.steps.append((_put_back, (values, name, values.get(name, ABSENT))))
         values[name] = value
-
-    def drop(self, values: MutableMapping[Any, Any], name: Any) -> None:
-        """Take a name away, if it is there."""
-        value = values.pop(name, ABSENT)
-        if value is not ABSENT:
-            self.steps.append((_put_back, (values, name, value)))
 
     def add(self, values: set[Any], value: Any) -> None:
         """Put something into a set."""
@@ -65,12 +40,8 @@ class Journal(Unnoted):
         """Have something called to undo what is being done."""
         self.steps.append((undo, arguments))
 
-    def clear(self) -> None:
-        """Let everything stand as it is."""
-        self.steps.clear()
-
     def undo(self, to: int = 0) -> None:
-        """Undo everything since the journal was cleared, or had so many steps."""
+        """Undo everything since the steps were cleared, or were so many."""
         while len(self.steps) > to:
             step, arguments = self.steps.pop()
             step(*arguments)
@@ -81,7 +52,3 @@ def _put_back(values: MutableMapping[Any, Any], name: Any, value: Any) -> None:
         values.pop(name, None)
     else:
         values[name] = value
-
-
-UNNOTED = Unnoted()
-"""For what is loaded, and for what happens for good."""

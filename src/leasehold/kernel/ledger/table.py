@@ -7,10 +7,9 @@ a record that the batch has changed is never what the store says of it.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
 from typing import Any
 
-from leasehold.kernel.ledger.journal import Change, Journal
+from leasehold.kernel.ledger.journal import Journal
 from leasehold.kernel.ledger.records import BY_KEY, Count, Found, Keys, Missing, Scan, Wanted
 
 _AFTER = "\x00"
@@ -23,23 +22,23 @@ class Table:
     def __init__(self, family: str, journal: Journal) -> None:
         self._family = family
         self._journal = journal
-        self._records: dict[str, Any] = {}
+        self.records: dict[str, Any] = {}
         """By key; None: there is no such record."""
         self._keys: list[str] = []
         """Those that have a record, sorted."""
         self._whole: list[tuple[str, str]] = []
         """Intervals of which all records are here, sorted and apart from each other."""
-        self._before: dict[str, Any] = {}
+        self.before: dict[str, Any] = {}
         """Records that events have changed, as the store has them."""
         self._counts: dict[Count, int] = {}
 
     def load(self, wanted: Wanted, found: Found) -> None:
         """Take in what a store found."""
         for key, record in found.records.items():
-            if key not in self._before:
+            if key not in self.before:
                 self._file(key, record)
         for key in wanted.keys:
-            self._records.setdefault(key, None)
+            self.records.setdefault(key, None)
         for scan, keys in found.scans.items():
             self._know(scan, keys)
         for count, number in found.counts.items():
@@ -48,7 +47,7 @@ class Table:
     def get(self, key: str) -> Any:
         """Return a record, or None if there is none."""
         try:
-            return self._records[key]
+            return self.records[key]
         except KeyError:
             if any(low <= key < high for low, high in self._whole):
                 return None
@@ -77,38 +76,31 @@ class Table:
         if asked not in self._counts:
             raise self._missing(counts={asked})
         change = sum(
-            (self._records[key] is not None) - (before is not None)
-            for key, before in self._before.items()
+            (self.records[key] is not None) - (before is not None)
+            for key, before in self.before.items()
             if low <= key < high
         )
         return self._counts[asked] + change
 
     def put(self, key: str, record: Any) -> None:
         """Keep a record as an event has left it; None: it is gone."""
-        journal, before = self._journal, self._records.get(key)
-        if key not in self._before:
-            journal.put(self._before, key, before)
+        journal, before = self._journal, self.records.get(key)
+        if key not in self.before:
+            journal.put(self.before, key, before)
         journal.note(self._file, key, before)
         self._file(key, record)
 
-    def changes(self) -> Iterator[Change]:
-        """Yield what events have changed since the table was loaded, or settled."""
-        for key, before in self._before.items():
-            after = self._records[key]
-            if after is not before:
-                yield Change(self._family, key, before, after)
-
     def settle(self) -> int:
         """Take what was changed for what the store says, and return how many records are here."""
-        if self._before:
-            self._before = {}
+        if self.before:
+            self.before = {}
         if self._counts:
             self._counts = {}
-        return len(self._records) + len(self._whole)
+        return len(self.records) + len(self._whole)
 
     def _file(self, key: str, record: Any) -> None:
-        had = self._records.get(key) is not None
-        self._records[key] = record
+        had = self.records.get(key) is not None
+        self.records[key] = record
         if had and record is None:
             del self._keys[bisect_left(self._keys, key)]
         elif record is not None and not had:

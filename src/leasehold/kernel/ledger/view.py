@@ -9,14 +9,13 @@ event has changed here does not count. A view whose changes were committed, and 
 has committed anything, still says what the store says: `settle` makes it ready for the next batch.
 """
 
-from collections.abc import Iterable
 from typing import Any, Protocol
 
-from leasehold.kernel.ledger.authority import Authority, Era, go_on
+from leasehold.kernel.ledger.authority import Authority, Era
 from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.family import Families
-from leasehold.kernel.ledger.journal import Change, Journal, Unnoted
+from leasehold.kernel.ledger.journal import Change, Journal
 from leasehold.kernel.ledger.records import Keys, Missing, Records, Wanted
 from leasehold.kernel.ledger.table import Table
 from leasehold.kernel.ledger.tick import Now, Tick
@@ -26,6 +25,11 @@ _RECORDS_KEPT = 4_096
 
 class Part(Protocol):
     """What a view knows of one family. Whatever changes in it by `put` is noted in the view's journal."""
+
+    records: dict[str, Any]
+    """By key; None: there is no such record."""
+    before: dict[str, Any]
+    """Records that events have changed since the view was loaded, or settled, as the store has them."""
 
     def load(self, wanted: Any, found: Any) -> None:
         """Take in what a store found; what events have changed here already stays as it is."""
@@ -37,10 +41,6 @@ class Part(Protocol):
 
     def put(self, key: str, record: Any) -> None:
         """Keep a record as an event has left it; None: it is gone."""
-        ...
-
-    def changes(self) -> Iterable[Change]:
-        """Return what events have changed since the view was loaded, or settled."""
         ...
 
     def settle(self) -> int:
@@ -76,7 +76,7 @@ class View:
             self.eras.update(records.eras)
         any_found = bool(records.requests)
         for name, found in records.families.items():
-            self.parts[name].load(keys.families.get(name) or _NOTHING, found)
+            self.parts[name].load(keys.families.get(name, _NOTHING), found)
             any_found = any_found or bool(found)
         return any_found
 
@@ -111,17 +111,18 @@ class View:
                 raise Missing(Keys(eras=needed))
         return self.eras
 
-    def note(self, event: Event, journal: Unnoted | None = None) -> None:
-        """Take in an event, but not what it does to records."""
-        self.authority = go_on(self.authority, event)
-        if event.is_remembered and event.request is not None:
-            (journal or self.journal).put(self._requests, event.request, event)
+    def remember(self, event: Event) -> None:
+        """Let whoever repeats the request of an event find it."""
+        self.journal.put(self._requests, event.request, event)
 
     def changes(self) -> list[Change]:
         """Return what events have changed since the view was loaded, or settled."""
         changes: list[Change] = []
-        for part in self.parts.values():
-            changes += part.changes()
+        for name, part in self.parts.items():
+            for key, before in part.before.items():
+                after = part.records[key]
+                if after is not before:
+                    changes.append(Change(name, key, before, after))
         return changes
 
     def settle(self) -> bool:
@@ -129,8 +130,7 @@ class View:
 
         Return False if this view can not serve another batch, because it has grown large.
         """
-        if self.journal.steps:
-            self.journal.clear()
+        self.journal.steps.clear()
         kept = len(self._requests)
         for part in self.parts.values():
             kept += part.settle()

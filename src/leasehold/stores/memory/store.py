@@ -97,7 +97,7 @@ class MemoryStore:
         return ClockReading(
             wall_ns=self.clock.wall_ns(),
             tick_value=self.clock.tick_ns(),
-            boot_id=self.clock.boot_id(),
+            boot_id=self.clock.boot_id,
             identity=self.identity,
         )
 

@@ -270,7 +270,7 @@ def _reading(clock: Clock, target: Path) -> ClockReading:
     return ClockReading(
         tick_value=clock.tick_ns(),
         wall_ns=clock.wall_ns(),
-        boot_id=clock.boot_id(),
+        boot_id=clock.boot_id,
         identity=identity_of(target),
     )
 

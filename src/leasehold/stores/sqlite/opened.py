@@ -73,7 +73,7 @@ class OpenFile:
         return ClockReading(
             wall_ns=clock.wall_ns(),
             tick_value=clock.tick_ns(),
-            boot_id=clock.boot_id(),
+            boot_id=clock.boot_id,
             identity=self.identity,
         )
 

@@ -41,7 +41,7 @@ def event_columns(entry: Entry, counter: int) -> Row:
 def filing_of(event: Event) -> tuple[object, ...]:
     """Return the columns that repeat parts of an event, for queries."""
     return (
-        event.type,
+        event.__struct_config__.tag,
         event.at_ns,
         *event.filing,
         event.request,

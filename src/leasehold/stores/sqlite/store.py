@@ -153,7 +153,9 @@ class SqliteStore:
                 connection.pragma("synchronous", DURABILITIES[durability])
             try:
                 cursor.execute("BEGIN IMMEDIATE")
-                yield SqliteTransaction(connection, opened.read_clock, cursor, self._shelves)
+                transaction = SqliteTransaction(connection, opened.read_clock, cursor, self._shelves)
+                transaction.revision = (connection, connection.data_version())
+                yield transaction
             finally:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")

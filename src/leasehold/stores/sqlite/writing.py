@@ -1,7 +1,10 @@
 """How a batch becomes rows: all of them, or none."""
 
 from collections.abc import Generator, Mapping
+from itertools import repeat
 from types import TracebackType
+
+import msgspec
 
 from leasehold.engine.port import Batch, Pruned
 from leasehold.kernel.ledger.state import State
@@ -15,7 +18,7 @@ from leasehold.stores.sqlite.rows import (
     event_columns,
     key_columns,
 )
-from leasehold.stores.sqlite.shelves.shelf import as_json, write_rows
+from leasehold.stores.sqlite.shelves.shelf import as_json
 
 
 def _inserting(table: str, columns: str, *, replacing: bool = False) -> str:
@@ -34,10 +37,9 @@ _DROP_SOFT = "DELETE FROM soft_state WHERE family = ?1 AND key IN (SELECT value 
 class SqliteTransaction(SqliteSnapshot):
     """The only writer of the file while it lasts; the connection holds SQLite's write lock."""
 
-    @property
-    def revision(self) -> object:
-        """Return what SQLite knows the content by, which is worth something on this connection only."""
-        return (self._connection, self._connection.data_version())
+    revision: object = None
+    """What SQLite knows the content by, which is worth something on this connection only; None: not any more.
+    """
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
@@ -45,16 +47,17 @@ class SqliteTransaction(SqliteSnapshot):
         if batch.changes:
             self._shelves.write(cursor, batch.changes)
         counter = batch.authority.counter
-        write_rows(cursor, _APPEND_EVENT, [event_columns(entry, counter) for entry in batch.entries])
+        cursor.executemany(_APPEND_EVENT, map(event_columns, batch.entries, repeat(counter)))
         if batch.ended_eras:
-            write_rows(cursor, _END_ERA, [era_columns(era) for era in batch.ended_eras])
+            cursor.executemany(_END_ERA, map(era_columns, batch.ended_eras))
         if batch.keys:
-            write_rows(cursor, _SET_KEY, [key_columns(key) for key in batch.keys])
+            cursor.executemany(_SET_KEY, map(key_columns, batch.keys))
         if batch.opens_epoch:
             self._execute(_SET_AUTHORITY, (1, *authority_columns(batch.authority)))
         if batch.pruned is not None:
             self._prune(batch.pruned)
         self._execute("COMMIT")
+        self.revision = (self._connection, self._connection.data_version())
 
     def _prune(self, pruned: Pruned) -> None:
         self._shelves.forget(self._cursor, pruned.forgotten)
@@ -86,30 +89,27 @@ class SqliteTransaction(SqliteSnapshot):
         kept = [(family, key, value, at_ns) for key, value in values.items() if value]
         gone = [key for key, value in values.items() if not value]
         if kept:
-            write_rows(self._cursor, _SET_SOFT, kept)
+            self._cursor.executemany(_SET_SOFT, kept)
         if gone:
             self._execute(_DROP_SOFT, (family, as_json(gone)))
         self._execute("COMMIT")
 
 
-class Writing:
+class Writing(msgspec.Struct):
     """A generator that yields a transaction, for `with`.
 
     What `contextlib.contextmanager` makes of one does the same, and costs as much as a small statement.
     """
 
-    __slots__ = ("_steps",)
-
-    def __init__(self, steps: Generator[SqliteTransaction, None, None]) -> None:
-        self._steps = steps
+    steps: Generator[SqliteTransaction, None, None]
 
     def __enter__(self) -> SqliteTransaction:
-        return next(self._steps)
+        return next(self.steps)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None:
-            next(self._steps, None)
+            next(self.steps, None)
         else:
-            self._steps.throw(error)
+            self.steps.throw(error)

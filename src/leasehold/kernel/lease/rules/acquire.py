@@ -39,36 +39,40 @@ from leasehold.kernel.ledger.tick import Now
 
 def acquire(command: Acquire, view: LeaseView, now: Now) -> Decision | Refusal:
     """Grant a claim, or say who is in the way."""
-    earlier = granted_before(command, view, now)
-    if earlier is not None:
-        return earlier
+    named = not command.is_its_own_request
+    exists = view.proposed(command.lease_id) is not None
+    if exists or named:
+        earlier = granted_before(command, view, now)
+        if earlier is not None:
+            return earlier
+        if exists:
+            return taken(command.lease_id)
     delegation = None
     if command.scope is not None or command.budget is not None:
         delegation = Delegation(
             scope=(command.scope or Scope()).canonical(), budget=command.budget or Budget()
         )
-    return grant(command, view, now, delegation)
+    return grant(command, view, now, delegation, command.request_key if named else None)
+
+
+def taken(lease_id: str) -> Refusal:
+    """Refuse a claim that proposes an id which another lease has."""
+    return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=lease_id)
 
 
 def grant(
-    command: Acquire, view: LeaseView, now: Now, delegation: Delegation | None, request: str | None = None
+    command: Acquire, view: LeaseView, now: Now, delegation: Delegation | None, request: str | None
 ) -> Decision | Refusal:
     """Grant a claim that is no retry, with what it may do and spend, or say who is in the way.
 
-    `request` is the key to remember the grant by, if it is not the claim's own.
+    `request` is the key to remember the grant by; None: it is found by the lease's own id.
     """
-    if view.proposed(command.lease_id) is not None:
-        return Refusal(code=RefusalCode.LEASE_EXISTS, lease_id=command.lease_id)
     if command.also or is_path(command.resource) or view.is_awaited(command.tenant, command.resource):
         return claim(command, view, now, delegation, request)
 
-    events, changed, live = _aged_leases(command, view, now)
-    own = [lease for lease in live if lease.holder == command.holder]
+    events, changed, own, blockers = _found_there(command, view, now)
     if own and not command.adopt:
         return about(RefusalCode.ALREADY_HELD, own[-1], now)
-    blockers = [
-        lease for lease in live if lease.holder != command.holder and lease.mode.conflicts_with(command.mode)
-    ]
     leaves_delay = changed and any(may_leave_delay(lease, view.authority) for lease in changed)
     if leaves_delay or (blockers and (command.wait or any(one.holder == REGISTRAR for one in blockers))):
         return claim(command, view, now, delegation, request)
@@ -87,12 +91,12 @@ def grant(
     succession = succeed(command, own[-1], view, now, named=delegation) if own else None
     if isinstance(succession, Refusal):
         return succession
-    issued = _issued(command, view, now, own[-1].lease_id if own else None)
+    issued = _issued(command, view, now, request, own[-1].lease_id if own else None)
     if succession is not None:
         events += succession.events
         issued = replace(issued, delegation=succession.delegation, ttl_ns=succession.ttl_ns)
     elif delegation is not None:
-        issued = replace(issued, delegation=delegation, request=request or issued.request)
+        issued = replace(issued, delegation=delegation)
     events.append(issued)
     granted = evolve(None, issued)
     answer = Granted(lease=granted, expires_in_ns=issued.ttl_ns)
@@ -128,21 +132,28 @@ def as_it_stands(lease_ids: tuple[str, ...], view: LeaseView, now: Now) -> Decis
     return Decision(events=events, leases=[lease] if events else [], answer=answer)
 
 
-def _aged_leases(
+def _found_there(
     command: Acquire, view: LeaseView, now: Now
-) -> tuple[list[LeaseEvent], list[Lease], list[Lease]]:
-    """Return what time did to the leases on the resource, those it changed, and those that still stand."""
+) -> tuple[list[LeaseEvent], list[Lease], list[Lease], list[Lease]]:
+    """Return what time did to the leases on the resource, and those it changed; of those that still stand,
+    the claimant's own, and those of others that are in the way.
+    """
     events: list[LeaseEvent] = []
     changed: list[Lease] = []
-    live: list[Lease] = []
+    own: list[Lease] = []
+    blockers: list[Lease] = []
     for lease in view.unended_on(command.tenant, command.resource):
         aged, lease_now = age(lease, view, now)
         if aged:
             events += aged
             changed.append(lease_now)
-        if not lease_now.is_terminal:
-            live.append(lease_now)
-    return events, changed, live
+        if lease_now.is_terminal:
+            continue
+        if lease_now.holder == command.holder:
+            own.append(lease_now)
+        elif lease_now.mode.conflicts_with(command.mode):
+            blockers.append(lease_now)
+    return events, changed, own, blockers
 
 
 def _check_quotas(command: Acquire, view: LeaseView, freed: list[Lease]) -> Refusal | None:
@@ -156,17 +167,19 @@ def _check_quotas(command: Acquire, view: LeaseView, freed: list[Lease]) -> Refu
     return check_quotas(quotas, command.tenant, command.holder, (held, all_held), 1)
 
 
-def _issued(command: Acquire, view: LeaseView, now: Now, adopted_from: str | None) -> LeaseIssued:
+def _issued(
+    command: Acquire, view: LeaseView, now: Now, request: str | None, adopted_from: str | None
+) -> LeaseIssued:
     return LeaseIssued(
         tick=now.tick,
         at_ns=now.wall_ns,
         actor=command.holder,
-        request=None if command.is_its_own_request else command.request_key,
+        request=request,
         tenant=command.tenant,
         lease_id=command.lease_id,
         resource=command.resource,
         holder=command.holder,
-        token=view.authority.next_token(),
+        token=view.ledger.authority.next_token(),
         mode=command.mode,
         ttl_ns=command.ttl_ns,
         max_renewals=max(-1, command.max_renewals),

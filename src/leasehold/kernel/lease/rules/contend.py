@@ -39,12 +39,12 @@ def claim(
     command: Acquire,
     view: LeaseView,
     now: Now,
-    delegation: Delegation | None = None,
-    request: str | None = None,
+    delegation: Delegation | None,
+    request: str | None,
 ) -> Decision | Refusal:
     """Grant a claim, let it wait, or say who is in the way.
 
-    `delegation` is what it may do and spend; `request` the key to remember it by, if not the claim's own.
+    `delegation` is what it may do and spend; `request` the key to remember it by, if it has one.
     """
     for lease_id in command.lease_ids[1:]:
         if view.lease(lease_id) is not None:
@@ -191,13 +191,12 @@ def _issue(
         return succession
     for event in () if succession is None else succession.events:
         plan.set_aside(event)
-    own_key = None if command.is_its_own_request else command.request_key
     plan.add(
         LeaseIssued(
             tick=plan.now.tick,
             at_ns=plan.now.wall_ns,
             actor=command.holder,
-            request=request or own_key,
+            request=request,
             tenant=command.tenant,
             lease_id=one.lease_id,
             resource=one.resource,

@@ -15,7 +15,7 @@ from leasehold.kernel.lease.events import LeaseEvent
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.lineage import delegated
 from leasehold.kernel.lease.model import Lease
-from leasehold.kernel.lease.rules.acquire import grant, granted_before
+from leasehold.kernel.lease.rules.acquire import grant, granted_before, taken
 from leasehold.kernel.lease.rules.spend import available, shortage
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.limits import over_limit
@@ -50,6 +50,8 @@ def derive(command: Derive, view: LeaseView, now: Now) -> Decision | Refusal:
         ancestors=(*account.ancestors, parent.lease_id),
         ttl_ns=ttl_ns,
     )
+    if view.proposed(command.lease_id) is not None:
+        return taken(command.lease_id)
     granted = grant(_claim(command, ttl_ns), view, now, child, command.request_key)
     if isinstance(granted, Refusal):
         return granted

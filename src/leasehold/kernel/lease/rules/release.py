@@ -5,8 +5,6 @@ first is told what the first was told. A lease whose time ran out before it was 
 recorded as expired, because that is what happened. A claim that still waits is ended by leaving the queue.
 """
 
-from collections.abc import Callable
-
 from leasehold.kernel.lease.age import left
 from leasehold.kernel.lease.answers import Ended, Released
 from leasehold.kernel.lease.commands import Release
@@ -36,7 +34,8 @@ def release(command: Release, view: LeaseView, now: Now) -> Decision:
         if lease is None or lease.tenant != command.tenant:
             outcomes[lease_id] = not_found(lease_id)
         elif lease.holder == command.holder:
-            ends, ended = end(lease, view, now, lambda one: _given_back(one, now, command))
+            aged, lease = age(lease, view, now)
+            ends, ended = end(lease, aged, _given_back(lease, now, command))
             outcomes[lease_id] = ended
             if ends:
                 events += ends
@@ -45,22 +44,17 @@ def release(command: Release, view: LeaseView, now: Now) -> Decision:
             outcomes[lease_id] = Ended(lease=lease, already=True)
         else:
             outcomes[lease_id] = about(RefusalCode.NOT_HOLDER, lease, now)
-    answer = Released(outcomes=tuple(outcomes[lease_id] for lease_id in command.lease_ids))
+    answer = Released(outcomes=tuple(map(outcomes.__getitem__, command.lease_ids)))
     return Decision(events=events, leases=leases, answer=answer)
 
 
 def end(
-    lease: Lease,
-    view: LeaseView,
-    now: Now,
-    event_for: Callable[[Lease], LeaseReleased | LeaseRevoked | LeaseLeft],
+    lease: Lease, events: list[LeaseEvent], ending: LeaseReleased | LeaseRevoked | LeaseLeft
 ) -> tuple[list[LeaseEvent], Ended]:
-    """End a lease with the event that `event_for` makes, unless it is over already.
+    """End a lease, to which time has done what `events` say, unless it is over already.
 
     A retry of the very request that ended it is no second ending, and gets the answer of the first.
     """
-    events, lease = age(lease, view, now)
-    ending = event_for(lease)
     if lease.is_terminal:
         first = (lease.end_request, lease.ended_by, lease.release_reason or lease.end_reason)
         again = first == (ending.request, ending.actor, ending.reason)

@@ -2,7 +2,7 @@
 
 from leasehold.kernel.lease.age import left
 from leasehold.kernel.lease.commands import Revoke
-from leasehold.kernel.lease.decision import Decision, not_found
+from leasehold.kernel.lease.decision import Decision, age, not_found
 from leasehold.kernel.lease.events import LeaseLeft, LeaseRevoked, befalling
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.rules.release import end
@@ -16,7 +16,8 @@ def revoke(command: Revoke, view: LeaseView, now: Now) -> Decision | Refusal:
     lease = view.lease(command.lease_id)
     if lease is None or lease.tenant != command.tenant:
         return not_found(command.lease_id)
-    events, ended = end(lease, view, now, lambda one: _revoked(one, command, now))
+    aged, lease = age(lease, view, now)
+    events, ended = end(lease, aged, _revoked(lease, command, now))
     return Decision(events=events, leases=[ended.lease] if events else [], answer=ended)
 
 

@@ -17,7 +17,7 @@ from leasehold.kernel.ledger.key import SEPARATOR
 from leasehold.kernel.ledger.records import BY_KEY, Count, Found, Scan, Wanted
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.stores.sqlite.rows import Row
-from leasehold.stores.sqlite.shelves.shelf import FEW, Due, as_json, write_rows
+from leasehold.stores.sqlite.shelves.shelf import FEW, Due, as_json
 
 _GET = "SELECT key, body FROM documents WHERE family = ? AND key = ?"
 _GET_MANY = (
@@ -92,7 +92,7 @@ class DocumentShelf:
         changed = [self._row(one) for one in changes if one.before is not None and one.after is not None]
         for sql, rows in ((_DELETE, gone), (_REPLACE, changed), (_INSERT, made)):
             if rows:
-                write_rows(cursor, sql, rows)
+                cursor.executemany(sql, rows)
 
     def _row(self, change: Change) -> Row:
         return self._spelled(self._families[change.family], change.key, change.after)

@@ -32,7 +32,7 @@ from leasehold.stores.sqlite.shelves.lease_rows import (
 )
 from leasehold.stores.sqlite.shelves.orders import read_counts, read_scans
 from leasehold.stores.sqlite.shelves.queues import read_queues, take_in
-from leasehold.stores.sqlite.shelves.shelf import FEW, Due, as_json, write_rows
+from leasehold.stores.sqlite.shelves.shelf import FEW, Due, as_json
 
 _SELECT = f"SELECT {LEASE_AND_AWAITED} FROM leases"
 _LEASE = f"{_SELECT} WHERE lease_id = ?"
@@ -128,7 +128,7 @@ class LeaseShelf:
                 rows[sql].append(row)
         for sql, here in rows.items():
             if here:
-                write_rows(cursor, sql, here)
+                cursor.executemany(sql, here)
 
     def forget(self, cursor: apsw.Cursor, family: str, keys: Sequence[str]) -> None:
         """Remove leases, if they are there."""
@@ -175,26 +175,22 @@ def _statements(before: Lease | None, after: Lease) -> list[tuple[str, Row]]:
     """Return what has to be written of a lease."""
     if before is None:
         return [(INSERT_LEASE, row_of(after))]
-    if _is_reshaped(before, after):
+    ended = after.is_terminal
+    if (
+        after.token != before.token
+        or after.mode is not before.mode
+        or after.issued_at_ns != before.issued_at_ns
+        or after.ticket != before.ticket
+        or (after.state is not before.state and (after.ticket is not None or not ended))
+    ):  # More than time, end and delegation. Only who waits has a place in a queue.
         found = [(RESHAPE_LEASE, reshape_of(after))]
-    elif after.is_terminal:
+    elif ended:
         found = [(END_LEASE, ending_of(after))]
     else:
         found = [(EXTEND_LEASE, extension_of(after))]
     if after.delegation is not before.delegation and after.delegation != before.delegation:
         found.append((SET_DELEGATION, delegation_of(after)))
     return found
-
-
-def _is_reshaped(before: Lease, after: Lease) -> bool:
-    """Say whether more has changed than time, end and delegation. Only who waits has a place in a queue."""
-    return (
-        after.token != before.token
-        or after.mode is not before.mode
-        or after.issued_at_ns != before.issued_at_ns
-        or after.ticket != before.ticket
-        or (after.state is not before.state and (after.ticket is not None or not after.is_terminal))
-    )
 
 
 def _is_alone_after(change: Change) -> bool:

@@ -147,25 +147,20 @@ def row_of(lease: Lease) -> Row:
         lease.lock_delay_ns,
         lease.delayed_for,
     )
-    return (*fixed, *_extended(lease), *_ended(lease), *_special(lease))
-
-
-def _special(lease: Lease) -> Row:
-    """Spell what a plain lease does not have: delegation, ticket and place, and the parent."""
     if lease.delegation is None and lease.ticket is None:
-        return (None, None, None, None)
+        return (*fixed, *_changing(lease), None, None, None, None)
     parent, account = _account(lease)
-    return (account, *_ticket(lease), parent)
+    return (*fixed, *_changing(lease), account, *_ticket(lease), parent)
 
 
 def extension_of(lease: Lease) -> Row:
     """Spell what a renewal changed as the values of EXTEND_LEASE."""
-    return (*_extended(lease), lease.lease_id)
+    return (*_changing(lease)[: len(_EXTENDED)], lease.lease_id)
 
 
 def ending_of(lease: Lease) -> Row:
     """Spell what an end (and any renewal before it) changed as the values of END_LEASE."""
-    return (*_extended(lease), *_ended(lease), lease.lease_id)
+    return (*_changing(lease), lease.lease_id)
 
 
 def delegation_of(lease: Lease) -> Row:
@@ -181,7 +176,7 @@ def _account(lease: Lease) -> Row:
 def reshape_of(lease: Lease) -> Row:
     """Spell everything that can change in a lease as the values of RESHAPE_LEASE."""
     reshaped = (lease.mode, lease.token, lease.issued_at_ns, *_ticket(lease))
-    return (*_extended(lease), *_ended(lease), *reshaped, lease.lease_id)
+    return (*_changing(lease), *reshaped, lease.lease_id)
 
 
 def _ticket(lease: Lease) -> Row:
@@ -191,7 +186,8 @@ def _ticket(lease: Lease) -> Row:
     return (msgspec.json.encode(ticket).decode(), ticket.place if lease.is_waiting else None)
 
 
-def _extended(lease: Lease) -> Row:
+def _changing(lease: Lease) -> Row:
+    """Spell what renewals change, and then what an end does."""
     issued, expires = lease.issued_tick, lease.expires_tick
     return (
         lease.ttl_ns,
@@ -203,11 +199,6 @@ def _extended(lease: Lease) -> Row:
         lease.renewal_count,
         lease.last_renewed_at_ns,
         lease.version,
-    )
-
-
-def _ended(lease: Lease) -> Row:
-    return (
         lease.state,
         lease.terminated_at_ns,
         lease.release_reason,

@@ -13,7 +13,6 @@ import msgspec
 from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.records import Found, Wanted
 from leasehold.kernel.ledger.tick import Tick
-from leasehold.stores.sqlite.rows import Row
 
 Due = tuple[int, int, str, str]
 """Era and tick at which a record was due, its family and its key."""
@@ -58,11 +57,3 @@ class Shelf(Protocol):
 def as_json(names: Iterable[object]) -> str:
     """Spell a list for `json_each`, which makes one query of many."""
     return msgspec.json.encode(list(names)).decode()
-
-
-def write_rows(cursor: apsw.Cursor, sql: str, rows: Sequence[Row]) -> None:
-    """Run one statement for each row."""
-    if len(rows) == 1:
-        cursor.execute(sql, rows[0])
-    else:
-        cursor.executemany(sql, rows)
