@@ -11,6 +11,7 @@ from bench import (
     queues,
     renewals,
     replaying,
+    rooms,
     scale,
     startup,
     trees,
@@ -19,6 +20,7 @@ from bench.measuring import Report, workplace
 
 BENCHMARKS = {
     "startup": startup.run,
+    "rooms": rooms.run,
     "pairs": pairs.run,
     "concurrency": concurrency.run,
     "handoff": handoff.run,
