@@ -213,15 +213,11 @@ class QueueView:
             for lease in line.up_to(LAST_PLACE):
                 self._by_holder[(lease.tenant, lease.holder)][lease.lease_id] = lease
 
-    def _file(self, lease: Lease, *, gone: bool = False) -> None:
-        """Keep a lease where its id and, until it has ended, its resource, holder and parent lead to it.
-
-        `gone`: keep it nowhere, because it never was.
-        """
-        lease_id, key = lease.lease_id, (lease.tenant, lease.resource)
-        state = LeaseState.FAILED if gone else lease.state
+    def _file(self, lease: Lease) -> None:
+        """Keep a lease where its id and, until it has ended, its resource, holder and parent lead to it."""
+        lease_id, key, state = lease.lease_id, (lease.tenant, lease.resource), lease.state
         here = self._held[key]
-        self.records[lease_id] = None if gone else lease
+        self.records[lease_id] = lease
         if state is LeaseState.ACTIVE:
             here[lease_id] = lease
         else:

@@ -6,9 +6,11 @@ said with `Missing`. What a store still says about a lease that an event has cha
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.events import LeaseEvent, LeaseIssued
-from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.queue_view import QueueView
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.records import (
@@ -194,10 +196,11 @@ class LeaseView(QueueView):
 
     def put(self, key: str, record: Lease) -> None:
         """Keep a lease as events have left it."""
-        before = self.records.get(key)
-        was = (key in self.records, key in self.before, self.delegating)
+        records, changed = self.records, self.before
+        before = records.get(key)
+        was = (key in records, key in changed, self.delegating)
         self._journal.steps.append((self._put_back, (before, record, was)))
-        self.before.setdefault(key, before)
+        changed.setdefault(key, before)
         self._file(record)
         if self.has_quotas:
             self._recount(before, record)
@@ -206,21 +209,23 @@ class LeaseView(QueueView):
 
     def _put_back(self, before: Lease | None, after: Lease, was: tuple[bool, bool, bool]) -> None:
         """Undo what `put` has done, but for what has steps of its own in the journal."""
-        self._file(after if before is None else before, gone=before is None)
-        was_known, was_changed, self.delegating = was
+        was_known, was_changed, delegating = was
+        if before is not None:
+            self._file(before)
+        else:
+            self._file(replace(after, state=LeaseState.FAILED))  # So that nothing but its id leads to it.
+            self.records[after.lease_id] = None
         if not was_known:
             del self.records[after.lease_id]
         if not was_changed:
             del self.before[after.lease_id]
+        self.delegating = delegating
 
     def settle(self) -> int:
         """Take what was changed for what the store says, and return how many leases are here."""
-        if self.before:
-            self.before = {}
-        if self.presumed:
-            self.presumed = set()
-        if self.following:
-            self.following = set()
+        self.before.clear()
+        self.presumed.clear()
+        self.following.clear()
         if self._children_whole:
             # Of a page that was not all, others are left by now.
             self._children_whole = {name: True for name, whole in self._children_whole.items() if whole}

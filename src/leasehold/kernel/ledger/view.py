@@ -119,8 +119,9 @@ class View:
         """Return what events have changed since the view was loaded, or settled."""
         changes: list[Change] = []
         for name, part in self.parts.items():
+            records = part.records
             for key, before in part.before.items():
-                after = part.records[key]
+                after = records[key]
                 if after is not before:
                     changes.append(Change(name, key, before, after))
         return changes
