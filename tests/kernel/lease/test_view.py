@@ -406,6 +406,20 @@ def test_an_event_changes_what_the_view_says() -> None:
     assert changed(view) == {"lease-1": evolve(granted, released())}
 
 
+def test_what_is_undone_leaves_what_an_earlier_command_has_changed() -> None:
+    view = loaded(a_lease())
+    happen(view, issued(lease_id="lease-3"))
+    before = changed(view)
+
+    draft = Draft(view.ledger, at(60))
+    draft.begin()
+    happen(view, released(lease_id="lease-3", token=TOKEN + 1))
+    assert changed(view) != before
+    draft.undo()
+
+    assert changed(view) == before
+
+
 def test_a_change_says_whether_the_lease_is_new_and_changes_come_in_order() -> None:
     view = loaded(a_lease())
 

@@ -32,8 +32,6 @@ from leasehold.kernel.ledger.tick import Now
 
 def was_asked_before(command: Acquire, view: LeaseView) -> bool:
     """Say whether all leases of a claim that is its own request are there, and were made for it."""
-    if view.proposed(command.lease_id) is None:
-        return False  # As it almost always is.
     for lease_id, (resource, mode) in zip(command.lease_ids, command.targets, strict=True):
         lease = view.lease(lease_id)
         terms = None if lease is None else _terms_of(lease, command, view)
