@@ -165,8 +165,8 @@ def test_a_scan_that_does_not_see_what_its_batch_has_made(monkeypatch: pytest.Mo
     scan = Table.scan
 
     def blind(self: Table, low: str, high: str, limit: int, *, reverse: bool = False) -> list[str]:
-        keys = scan(self, low, high, limit + len(self._before), reverse=reverse)
-        return [key for key in keys if self._before.get(key, key) is not None][:limit]
+        keys = scan(self, low, high, limit + len(self.before), reverse=reverse)
+        return [key for key in keys if self.before.get(key, key) is not None][:limit]
 
     monkeypatch.setattr(Table, "scan", blind)
     assert "was closed at" in found()
@@ -176,7 +176,7 @@ def test_a_count_that_does_not_see_what_its_batch_has_removed(monkeypatch: pytes
     count = Table.count
 
     def blind(self: Table, low: str, high: str) -> int:
-        gone = [key for key, before in self._before.items() if before and not self._records[key]]
+        gone = [key for key, before in self.before.items() if before and not self.records[key]]
         return count(self, low, high) + sum(low <= key < high for key in gone)
 
     monkeypatch.setattr(Table, "count", blind)
