@@ -19,7 +19,7 @@ def run(report: Report, folder: Path) -> None:
         lease = leases.acquire(RESOURCE, ttl=600)
         keys = leases.certificate_keys()
         text = lease.certificate()
-        registrar = leases._desk
+        registrar = leases._session.desk
         assert isinstance(registrar, Registrar)
         key, issuer = registrar.signing_key(), issuer_of(registrar.ask(ListKeys()))
         left_ns = round(lease.remaining * 1e9)

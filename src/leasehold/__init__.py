@@ -9,11 +9,11 @@ with leasehold.connect() as leases:
 
 from typing import TYPE_CHECKING, Any
 
+from leasehold.client.blocking.client import Client
+from leasehold.client.blocking.lease import HeldLease
+from leasehold.client.blocking.leases import HeldLeases
 from leasehold.client.connect import connect
 from leasehold.client.inputs import Duration, Page
-from leasehold.client.sync_client import Client
-from leasehold.client.sync_lease import HeldLease
-from leasehold.client.sync_leases import HeldLeases
 from leasehold.engine.questions import LeaseStatus, Waiter
 from leasehold.errors import (
     AlreadyHeld,
@@ -72,10 +72,10 @@ if TYPE_CHECKING:
     from leasehold.certificates.errors import NotProven, StaleToken
     from leasehold.certificates.keys import TrustedKeys
     from leasehold.certificates.verifying import verify_certificate
-    from leasehold.client.async_client import AsyncClient
-    from leasehold.client.async_connect import connect_async
-    from leasehold.client.async_lease import AsyncHeldLease
-    from leasehold.client.async_leases import AsyncHeldLeases
+    from leasehold.client.aio.client import AsyncClient
+    from leasehold.client.aio.connect import connect_async
+    from leasehold.client.aio.lease import AsyncHeldLease
+    from leasehold.client.aio.leases import AsyncHeldLeases
 
 __version__ = "0.1.0"
 
@@ -148,14 +148,14 @@ __all__ = [
 
 # Loaded when they are first asked for: asyncio alone takes longer to import than all the rest.
 _LATER = {
-    "AsyncClient": "leasehold.client.async_client",
-    "AsyncHeldLease": "leasehold.client.async_lease",
-    "AsyncHeldLeases": "leasehold.client.async_leases",
+    "AsyncClient": "leasehold.client.aio.client",
+    "AsyncHeldLease": "leasehold.client.aio.lease",
+    "AsyncHeldLeases": "leasehold.client.aio.leases",
     "Certificate": "leasehold.certificates.certificate",
     "NotProven": "leasehold.certificates.errors",
     "StaleToken": "leasehold.certificates.errors",
     "TrustedKeys": "leasehold.certificates.keys",
-    "connect_async": "leasehold.client.async_connect",
+    "connect_async": "leasehold.client.aio.connect",
     "verify_certificate": "leasehold.certificates.verifying",
 }
 

@@ -57,7 +57,7 @@ def test_a_claim_that_does_not_hold_is_told_and_fails_the_demo(shell: Shell) -> 
 def test_an_interrupted_demo_leaves_no_process_and_no_folder(shell: Shell, number: int) -> None:
     # It stays in the first chapter, where all of its workers live, waiting for history to tell of a renewal.
     shell.sabotage(
-        "import threading; from leasehold.client.sync_client import Client\n"
+        "import threading; from leasehold.client.blocking.client import Client\n"
         "Client.history = lambda *given, **named: threading.Event().wait()\n"
     )
     temporary = shell.folder / "temporary"

@@ -50,7 +50,7 @@ def test_revoke_frees_at_once_and_history_knows_who_and_why(shell: Shell) -> Non
 def test_sweep_records_what_time_has_ended(shell: Shell) -> None:
     with shell.client() as client:
         for resource in ("a", "b"):
-            client._desk.call(claim(resource, ttl_ns=200_000_000))
+            client._session.desk.call(claim(resource, ttl_ns=200_000_000))
         until(lambda: not client.inspect("b"))
     assert "recorded the end of" in shell.run("sweep").out
     assert shell.json("sweep") == {"swept_count": 0}

@@ -23,7 +23,7 @@ def test_ls_lists_what_stands_in_aligned_columns(shell: Shell) -> None:
 
 def test_ls_goes_by_the_clock_and_not_by_what_was_recorded(shell: Shell) -> None:
     with shell.client() as client:
-        client._desk.call(claim("over", lease_id="0", ttl_ns=200_000_000))
+        client._session.desk.call(claim("over", lease_id="0", ttl_ns=200_000_000))
         client.acquire("revoked").release()
         client.acquire("stands", ttl=60).detach()
         until(lambda: not client.inspect("over"))

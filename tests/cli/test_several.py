@@ -129,7 +129,7 @@ def test_leases_that_nobody_could_be_told_about_are_given_back(shell: Shell) -> 
 def test_an_interruption_after_all_was_told_does_not_leave_a_part(shell: Shell) -> None:
     shell.sabotage(
         "import os, signal\n"
-        "from leasehold.client.sync_lease import HeldLease\n"
+        "from leasehold.client.blocking.lease import HeldLease\n"
         "detach = HeldLease.detach\n"
         "def detach_and_interrupt(lease):\n"
         "    detach(lease)\n"
@@ -233,7 +233,7 @@ def test_the_leases_are_trusted_as_long_as_the_one_whose_window_closes_first(
 ) -> None:
     # Those of one claim have windows of one length until a renewal of one of them comes later.
     shell.sabotage(
-        "from leasehold.client.sync_lease import HeldLease\n"
+        "from leasehold.client.blocking.lease import HeldLease\n"
         "remaining = HeldLease.remaining.fget\n"
         "HeldLease.remaining = property(\n"
         f"    lambda lease: remaining(lease) if lease.resource == {short!r} else 3600.0\n"

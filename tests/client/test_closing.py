@@ -20,7 +20,7 @@ class Late:
     """A registrar whose answers to claims, or the releases that are sent to it, come late."""
 
     def __init__(self, client: Any, kind: type) -> None:
-        registrar: Any = getattr(client, "target", client)._desk
+        registrar: Any = getattr(client, "target", client)._session.desk
         self._call, self._submit, self._close = registrar.call, registrar.submit, registrar.close
         self._kind = kind
         self.under_way = threading.Event()
@@ -92,7 +92,7 @@ async def test_what_is_being_released_while_its_client_is_closed_is_released(rea
 
 def test_who_is_interrupted_in_the_middle_does_not_wait_for_itself() -> None:
     leases = leasehold.connect("memory:", timeout=3_600)
-    leases._begin()  # As if Ctrl-C had come before this could be ended.
+    leases._holdings.begin()  # As if Ctrl-C had come before this could be ended.
     leases.close()
 
 
@@ -141,7 +141,7 @@ async def test_what_was_granted_by_a_lost_reply_is_given_back_when_the_client_is
 ) -> None:
     """The second try was refused because the client had been closed, and the lease stood until its TTL."""
     ann, onlooker = world.connect(holder="ann"), world.connect()
-    desk: Any = getattr(ann, "target", ann)._desk
+    desk: Any = getattr(ann, "target", ann)._session.desk
     call, submit = desk.call, desk.submit
     lost = Failure.of(leasehold.StoreFailed("no answer"))
 

@@ -169,7 +169,7 @@ async def test_a_loss_is_awaited_for_a_timedelta(leases: Any) -> None:
 
 def test_a_timeout_can_be_a_timedelta(tmp_path: Path) -> None:
     with leasehold.connect("memory:", timeout=timedelta(seconds=3)) as leases:
-        assert leases._desk.timeout == 3.0
+        assert leases._session.desk.timeout == 3.0
     with pytest.raises(leasehold.InvalidInput, match="timeout must be seconds from 0 on"):
         leasehold.connect(tmp_path / "leases.db", timeout=-DAY)
     assert list(tmp_path.iterdir()) == []

@@ -189,11 +189,11 @@ async def test_a_poisoned_call_does_not_touch_its_neighbours(world: World) -> No
     """What gets past the client all the same fails alone."""
     leases = world.connect(holder="ann")
     plain = getattr(leases, "target", leases)
-    plain._tenant = 5
+    plain._session.tenant = 5
 
     with pytest.raises((AttributeError, TypeError)):
         await leases.acquire("door")
-    plain._tenant = "default"
+    plain._session.tenant = "default"
     await leases.acquire("door")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.client.async_loss import AsyncBody
+from leasehold.client.aio.loss import AsyncBody
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 
@@ -173,7 +173,9 @@ async def test_a_task_that_was_cancelled_before_can_still_be_told_of_a_loss(leas
 
 async def test_a_loss_while_entering_is_seen_and_cancels_nothing_later(leases: Any) -> None:
     lease = await leases.acquire("door")
-    leases.lose(lease.kept)  # Between the grant and the block.
+    leases._holdings.keeper.lose(
+        lease.kept, leasehold.LeaseExpired("found out")
+    )  # Between the grant and the block.
 
     with pytest.raises(leasehold.LeaseExpired):
         async with lease:
@@ -184,7 +186,7 @@ async def test_a_loss_while_entering_is_seen_and_cancels_nothing_later(leases: A
 
 async def test_a_loss_after_the_block_cancels_nothing(leases: Any) -> None:
     async with leases.acquire("door") as lease:
-        body = lease._body
+        body = lease.body
     body.interrupt()
 
     for _ in range(5):
@@ -201,8 +203,6 @@ async def test_a_lease_that_is_not_entered_interrupts_nobody(leases: Any) -> Non
 
 def test_a_loop_that_is_gone_is_no_reason_to_fail() -> None:
     async def enter() -> AsyncBody:
-        body = AsyncBody()
-        body.enter()
-        return body
+        return AsyncBody()
 
     asyncio.run(enter()).interrupt()

@@ -103,7 +103,7 @@ def test_ctrl_c_at_any_moment_of_releasing_leaves_the_lease_kept_or_released(
         ctrl_c = CtrlC(nth)
         if not ctrl_c.interrupts(lease.release):
             break
-        if lease.lease_id in client._held:
+        if lease.lease_id in client._holdings.held:
             kept += 1  # The release had not begun; the holder still has it.
             lease.ensure()
             assert lease.release() is True, ctrl_c.moment
@@ -122,11 +122,11 @@ def test_ctrl_c_at_any_moment_of_a_block_leaves_no_lease_behind(client: leasehol
         ctrl_c = CtrlC(nth)
         if not ctrl_c.interrupts(block):
             break
-        for lease in list(client._held.values()):
+        for lease_id in list(client._holdings.held):
             # Before the first line of __enter__ or __exit__ nothing can be done by anybody; but the client
             # still knows the lease, and gives it back when it is closed.
             known.add(ctrl_c.moment)
-            lease.release()
+            client.release(lease_id)
         assert_free(client, ctrl_c.moment)
     assert len(known) <= 2, known
     assert_sound(client)
@@ -148,8 +148,8 @@ def test_ctrl_c_in_a_leader_leaves_nobody_else_stuck(client: leasehold.Client) -
     for nth in range(1, 400):
         ctrl_c = CtrlC(nth)
         ctrl_c.interrupts(lambda: client.acquire("door"))
-        for lease in [one for one in list(client._held.values()) if one.resource == "door"]:
-            lease.release()
+        for lease in [one for one in list(client._holdings.held.values()) if one.resource == "door"]:
+            client.release(lease.lease_id)
         assert_free(client, ctrl_c.moment)
     stop.set()
     for other in others:
@@ -313,17 +313,17 @@ def test_a_client_can_be_used_in_one_event_loop_after_another() -> None:
 async def test_an_acquire_that_meets_the_closing_of_its_client_gives_the_lease_back() -> None:
     stalled = Stalled()
     other = Registrar(stalled.store)
-    hold = stalled.leases._hold
+    hold = stalled.leases._holdings.hold
 
     def closed_meanwhile(*arguments: Any) -> Any:
-        stalled.leases._closed = True
+        stalled.leases._session.is_closed = True
         return hold(*arguments)
 
-    stalled.leases._hold = closed_meanwhile  # type: ignore[assignment]
+    stalled.leases._holdings.hold = closed_meanwhile  # type: ignore[assignment]
     with pytest.raises(leasehold.ClientClosed, match="given back"):
         await stalled.leases.acquire("door")
-    stalled.leases._hold = hold  # type: ignore[method-assign]
-    stalled.leases._closed = False
+    stalled.leases._holdings.hold = hold  # type: ignore[method-assign]
+    stalled.leases._session.is_closed = False
     await stalled.leases.acquire("behind it in the queue", holder="bob")
 
     assert other.ask(FindHolders(tenant="default", resource="door")) == []

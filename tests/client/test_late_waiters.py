@@ -23,7 +23,7 @@ class Stopping:
     """Stops a client's process for a while, right behind the answer to a claim of a certain kind."""
 
     def __init__(self, client: Any, clock: FakeClock, after: type, stop_ns: int) -> None:
-        registrar: Any = getattr(client, "target", client)._desk
+        registrar: Any = getattr(client, "target", client)._session.desk
         self._submit, self._call = registrar.submit, registrar.call
         self._ring = registrar.bells.ring
         self._clock = clock
@@ -79,6 +79,6 @@ async def test_a_waiter_that_lost_its_place_while_it_was_stopped_queues_anew(
 async def test_a_waiter_asks_by_itself_when_the_lease_in_its_way_should_be_over(real_world: World) -> None:
     ann, bob = real_world.connect(holder="ann"), real_world.connect(holder="bob")
     began = time.monotonic()
-    getattr(ann, "target", ann)._desk.call(claim("door", "ann", ttl_ns=SECOND // 5))
+    getattr(ann, "target", ann)._session.desk.call(claim("door", "ann", ttl_ns=SECOND // 5))
     await bob.acquire("door", wait=60)
     assert 0.2 <= time.monotonic() - began < ASK_AGAIN_NS / SECOND

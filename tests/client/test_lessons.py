@@ -1,13 +1,12 @@
 """What went wrong in systems like this one. Each test is a mistake that must not be made here."""
 
-import inspect
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import leasehold
-from leasehold.client import async_lease, loss, sync_client, sync_lease
+from leasehold.client import aio, blocking, held
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
 
@@ -168,8 +167,9 @@ async def test_a_holder_that_crashed_blocks_for_its_ttl_and_no_longer(
 
 
 def test_nothing_is_released_by_the_garbage_collector_nor_kept_per_thread() -> None:
-    for module in (async_lease, sync_lease, sync_client, loss):
-        text = Path(inspect.getfile(module)).read_text()
+    modules = [Path(path) for package in (aio, blocking) for path in Path(package.__path__[0]).glob("*.py")]
+    for module in (*modules, Path(held.__file__)):
+        text = module.read_text()
         assert "__del__" not in text
         assert "threading.local" not in text
 

@@ -37,6 +37,7 @@ async def test_waiting_for_a_loss_that_does_not_come_ends_in_time(leases: Any) -
 
     assert await lease.lost.wait(0) is False
     assert await lease.lost.wait(0.01) is False
+    assert lease.hearers == []  # Who has gone is not told.
     assert not lease.lost
 
 
@@ -94,7 +95,7 @@ async def test_whoever_is_called_may_use_the_client(
     called = threading.Event()
 
     def take_another(error: leasehold.LeaseholdError) -> None:
-        answered.append(plain._desk.call(claim("another")))
+        answered.append(plain._session.desk.call(claim("another")))
         called.set()
 
     lease = await leases.acquire("door", ttl=30, on_lost=take_another)
@@ -148,7 +149,7 @@ async def test_a_store_that_is_down_for_a_while_loses_nothing(
     world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = await leases.acquire("door", ttl=30)
-    registrar = getattr(leases, "target", leases)._desk
+    registrar = getattr(leases, "target", leases)._session.desk
 
     def down(command: Any, deliver: Any) -> None:
         deliver(Failure.of(leasehold.StoreFailed("the disk is away")))
@@ -175,7 +176,7 @@ async def test_a_store_that_is_down_for_too_long_loses_the_lease_in_time(
     world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = await leases.acquire("door", ttl=30)
-    registrar = getattr(leases, "target", leases)._desk
+    registrar = getattr(leases, "target", leases)._session.desk
     monkeypatch.setattr(
         registrar, "submit", lambda command, deliver: deliver(Failure.of(leasehold.StoreFailed("away")))
     )

@@ -60,7 +60,7 @@ async def test_a_release_of_a_lease_that_the_store_has_forgotten_raises_nothing(
     lease = await leases.acquire("door")
     forgotten = world.connect(holder="ann", tenant="another")  # Where nobody ever heard of that lease.
     plain = getattr(lease, "target", lease)
-    plain._client = getattr(forgotten, "target", forgotten)
+    plain._claims = getattr(forgotten, "target", forgotten)._claims
 
     assert await lease.release() is False
 
@@ -179,15 +179,15 @@ async def test_a_release_that_was_interrupted_is_made_all_the_same(
 ) -> None:
     lease = await leases.acquire("door")
     plain = getattr(leases, "target", leases)
-    call = plain._calls.call
+    send = plain._session.send
 
     def interrupted(command: Any) -> Any:
         if isinstance(command, Release):
-            monkeypatch.setattr(plain._calls, "call", call)
+            monkeypatch.setattr(plain._session, "send", send)
             raise KeyboardInterrupt
-        return call(command)
+        return send(command)
 
-    monkeypatch.setattr(plain._calls, "call", interrupted)
+    monkeypatch.setattr(plain._session, "send", interrupted)
     with pytest.raises(KeyboardInterrupt):
         await lease.release()
     await leases.acquire("behind it in the queue")

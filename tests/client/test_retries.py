@@ -18,7 +18,7 @@ class LostReplies:
         self.commands: list[Command] = []
         self._left = count
         self._error = Failure.of(error)
-        registrar = getattr(client, "target", client)._desk
+        registrar = getattr(client, "target", client)._session.desk
         self._call, self._submit = registrar.call, registrar.submit
         registrar.call, registrar.submit = self.call, self.submit
 

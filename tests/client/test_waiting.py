@@ -345,12 +345,12 @@ def test_ctrl_c_at_any_moment_of_being_granted_leaves_neither_a_waiter_nor_a_lea
 ) -> None:
     """The blocker expires at once, so the second question is answered with the lease."""
     for nth in range(1, 5_000):
-        crowded._desk.call(claim("door", "bob", ttl_ns=3_000_000))
+        crowded._session.desk.call(claim("door", "bob", ttl_ns=3_000_000))
         ctrl_c = CtrlC(nth)
         if not interrupts(ctrl_c, lambda: crowded.acquire("door", wait=True)):
             crowded.release_all("ann")
             break
-        if crowded._held:
+        if crowded._holdings.held:
             crowded.release_all("ann")  # Swallowed, and so it was granted.
             continue
         crowded.acquire("other", holder="bob").release()  # Behind it in the queue of commands.
@@ -450,7 +450,7 @@ def test_a_forked_child_leaves_the_wait_to_its_parent(tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             try:
-                os._exit(len(ann._listeners.undoing()))
+                os._exit(len(ann._claims._waiting_room.listeners.undoing()))
             finally:
                 os._exit(99)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -132,7 +132,7 @@ class Unreachable:
     """Makes every release fail as a broken disk would."""
 
     def __init__(self, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        registrar = getattr(client, "target", client)._desk
+        registrar = getattr(client, "target", client)._session.desk
         call, submit = registrar.call, registrar.submit
         full = Failure.of(leasehold.StoreFull("no space"))
 

@@ -13,14 +13,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from leasehold.client.async_client import AsyncClient
-from leasehold.client.async_lease import AsyncHeldLease
-from leasehold.client.async_leases import AsyncHeldLeases
-from leasehold.client.async_loss import AsyncLoss
-from leasehold.client.loss import Loss
-from leasehold.client.sync_client import Client
-from leasehold.client.sync_lease import HeldLease
-from leasehold.client.sync_leases import HeldLeases
+from leasehold.client.aio.client import AsyncClient
+from leasehold.client.aio.lease import AsyncHeldLease
+from leasehold.client.aio.leases import AsyncHeldLeases
+from leasehold.client.aio.loss import AsyncLoss
+from leasehold.client.blocking.client import Client
+from leasehold.client.blocking.lease import HeldLease
+from leasehold.client.blocking.leases import HeldLeases
+from leasehold.client.blocking.loss import Loss
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Clock
 from leasehold.engine.job_runner import JobRunner
@@ -229,8 +229,8 @@ class World:
         client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
         if isinstance(self.clock, FakeClock):
             # A thread would ask this clock at moments of its own choosing.
-            client._keeper = Keeper(registrar, self.clock, _EXACT, threaded=False)
-            self._keepers.append(client._keeper)
+            client._holdings.keeper = Keeper(registrar, self.clock, _EXACT, threaded=False)
+            self._keepers.append(client._holdings.keeper)
         shaped = Blocking(client) if isinstance(client, Client) else client
         self._clients.append(shaped)
         return shaped

@@ -55,7 +55,7 @@ def expect(kind: type[Kind], outcome: object) -> Kind:
 
 def registrar_of(client: Any) -> Registrar:
     """The registrar that a client, of whatever shape, talks to."""
-    desk = getattr(client, "target", client)._desk
+    desk = getattr(client, "target", client)._session.desk
     desk = getattr(desk, "inner", desk)
     assert isinstance(desk, Registrar)
     return desk

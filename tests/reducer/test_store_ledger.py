@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from leasehold.client.sync_client import Client
+from leasehold.client.blocking.client import Client
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
 from leasehold.engine.registrar import Registrar
@@ -153,7 +153,7 @@ def hand_on(registrar: Registrar) -> None:
 
 def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Client, clock: FakeClock) -> None:
     live_a_little(leases, clock)
-    entries = leases._desk.ask(ReadLedger(query=EntryQuery()))
+    entries = leases._session.desk.ask(ReadLedger(query=EntryQuery()))
     assert {entry.event.type for entry in entries} >= {
         "lease.issued",
         "lease.renewed",
@@ -186,7 +186,7 @@ def test_a_real_history_leads_to_the_very_leases_that_the_store_has(leases: Clie
 
 def test_a_checkpoint_of_a_real_history_restores_it(leases: Client, clock: FakeClock) -> None:
     live_a_little(leases, clock)
-    reducer = fold(leases._desk.ask(ReadLedger(query=EntryQuery())))
+    reducer = fold(leases._session.desk.ask(ReadLedger(query=EntryQuery())))
     restored = LeaseReducer()
     restored.restore(reducer.checkpoint())
     assert restored.state == reducer.state
@@ -194,7 +194,7 @@ def test_a_checkpoint_of_a_real_history_restores_it(leases: Client, clock: FakeC
 
 def test_only_the_reducer_s_own_tenant_counts(leases: Client, clock: FakeClock) -> None:
     live_a_little(leases, clock)
-    reducer = fold(leases._desk.ask(ReadLedger(query=EntryQuery())), tenant="acme")
+    reducer = fold(leases._session.desk.ask(ReadLedger(query=EntryQuery())), tenant="acme")
     assert len(reducer.state) == 0
     assert reducer.position > 0
 
@@ -272,7 +272,7 @@ def test_without_a_seal_nothing_is_granted_or_renewed() -> None:
 def test_what_comes_after_the_last_seal_is_vouched_for_by_nobody(leases: Client) -> None:
     leases.acquire("door")
     leases.acquire("window")
-    entries = leases._desk.ask(ReadLedger(query=EntryQuery()))
+    entries = leases._session.desk.ask(ReadLedger(query=EntryQuery()))
     assert fold(entries).state.active_count() == 2
     cut_off = [*entries[:-1], replace(entries[-1], seal=None)]
     with pytest.raises(MissingSignature):

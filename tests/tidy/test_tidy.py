@@ -169,13 +169,12 @@ def where(path: Path, line: int | None = None) -> str:
     return name if line is None else f"{name}:{line}"
 
 
-@pytest.mark.parametrize("package", ["kernel", "engine", "client", "cli", "stores/memory", "stores/sqlite"])
+@pytest.mark.parametrize(
+    "package", ["kernel", "engine", "client", "client/aio", "cli", "stores/memory", "stores/sqlite"]
+)
 def test_the_map_of_a_package_names_every_module_in_it(package: str) -> None:
     folder = ROOT / "src" / "leasehold" / package
     described = (folder / "__init__.py").read_text()
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__", "__main__"}
-    if package == "client":  # The blocking modules, and both kinds of some, go by one name.
-        modules = {name for name in modules if not name.startswith("sync_")}
-        modules -= {"async_connect", "async_listening", "async_loss"}
     missing = {name for name in modules if f"``{name}``" not in described}
     assert not missing, f"{package}/__init__.py does not say what is in {sorted(missing)}"

@@ -3,7 +3,7 @@
 import types
 
 import leasehold
-from leasehold.client.loss import Loss
+from leasehold.client.blocking.loss import Loss
 from tools.reference.source import (
     Member,
     attributes,
@@ -48,21 +48,7 @@ _ALIASES = {
 }
 """Names for types that are not ours: where the words about them are, and which types those are."""
 
-_PLUMBING = {
-    "after_fork_in_child",
-    "belongs_elsewhere",
-    "fire",
-    "forget",
-    "give_back",
-    "keep_again",
-    "kept",
-    "lose",
-    "parts",
-    "release_at_exit",
-    "release_together",
-    "runs_elsewhere",
-    "take_in",
-}
+_PLUMBING = {"belongs_elsewhere", "body", "hearers", "kept", "lose", "parts"}
 """Public between the modules of the client, and no part of the API."""
 
 _INTRODUCTION = """\
@@ -131,7 +117,8 @@ def _class(title: str, kind: type) -> str:
         parts.append(field_table(known))
     if issubclass(kind, str):
         parts.append(table(["member", "written"], [(name(one.name), name(one.value)) for one in kind]))  # type: ignore[attr-defined]
-    told = [one for one in (*attributes(kind), *members(kind)) if one.name not in _PLUMBING]
+    described = [one for base in public_classes(kind) for one in attributes(base)]
+    told = [one for one in (*described, *members(kind)) if one.name not in _PLUMBING]
     read = [one for one in told if not one.is_called]
     if read:
         rows = [(name(one.name), name(one.signature), one.text) for one in read]

@@ -12,8 +12,8 @@ from leasehold.cli.durations import parse_duration
 from leasehold.cli.parser import UsageError
 
 if TYPE_CHECKING:
-    from leasehold.client.sync_block import Block
-    from leasehold.client.sync_client import Client
+    from leasehold.client.blocking.block import Block
+    from leasehold.client.blocking.client import Client
 
 
 def add_claim_options(parser: argparse.ArgumentParser) -> None:

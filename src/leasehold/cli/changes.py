@@ -12,7 +12,7 @@ from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from leasehold.client.sync_client import Client
+    from leasehold.client.blocking.client import Client
 
 
 def add_commands(commands: Commands) -> None:

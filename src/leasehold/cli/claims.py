@@ -23,8 +23,8 @@ from leasehold.errors import LeaseholdError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from leasehold.client.sync_client import Client
-    from leasehold.client.sync_lease import HeldLease
+    from leasehold.client.blocking.client import Client
+    from leasehold.client.blocking.lease import HeldLease
     from leasehold.engine.questions import LeaseStatus
 
 _NO_LIMIT = -1

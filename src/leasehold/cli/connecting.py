@@ -13,7 +13,7 @@ from leasehold.errors import StoreUnusable
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from leasehold.client.sync_client import Client
+    from leasehold.client.blocking.client import Client
 
 HOLDER_VARIABLE = "LEASEHOLD_HOLDER"
 

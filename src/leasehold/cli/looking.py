@@ -13,7 +13,7 @@ from leasehold.cli.parser import Commands, positive_number
 from leasehold.cli.queues import print_waiters, waiter_shape
 
 if TYPE_CHECKING:
-    from leasehold.client.sync_client import Client
+    from leasehold.client.blocking.client import Client
     from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.lease.delegation import Delegation
     from leasehold.kernel.ledger.chain import Entry

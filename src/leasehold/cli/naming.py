@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from leasehold.cli.parser import UsageError
 
 if TYPE_CHECKING:
-    from leasehold.client.sync_client import Client
+    from leasehold.client.blocking.client import Client
 
 LEASE_HELP = "the id of a lease, as acquire and ls print it, or the resource that it is on"
 

@@ -14,7 +14,7 @@ from leasehold.cli.output import Output, counted, local_time, width_of
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
-    from leasehold.client.sync_client import Client
+    from leasehold.client.blocking.client import Client
     from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.ledger.chain import Entry
 

@@ -7,8 +7,8 @@ cheap, but not free: keep a client for as long as you need leases.
 import os
 import threading
 
+from leasehold.client.blocking.client import Client
 from leasehold.client.inputs import Duration, duration_ns, name, text, whole_number
-from leasehold.client.sync_client import Client
 from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.quotas import Quotas

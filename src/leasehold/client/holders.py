@@ -11,6 +11,9 @@ import socket
 import weakref
 from collections.abc import Callable
 
+from leasehold.client.held import AnyHeldLease
+from leasehold.client.inputs import text
+
 
 class Holders:
     """Names for the threads and tasks of one client."""
@@ -36,3 +39,9 @@ class Holders:
         if name is None:
             name = self._names[here] = f"{self.client_id}/{next(self._numbers)}"
         return name
+
+    def of(self, lease: AnyHeldLease | str, given: str | None) -> str:
+        """Return who acts on a lease: whom the caller names, else its holder, or whoever is asking."""
+        if given is not None:
+            return text("holder", given)
+        return self.current() if isinstance(lease, str) else lease.granted.holder

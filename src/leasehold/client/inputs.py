@@ -32,6 +32,7 @@ Duration = float | timedelta
 """A number of seconds, or a `datetime.timedelta`; not negative."""
 
 DEFAULT_TTL = 60.0
+DEFAULT_KEEP = 30 * 86_400.0
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +97,8 @@ def _storable(field: str, number: int) -> int:
 
 def parse(field: str, words: type[_WordType], word: str) -> _WordType:
     """Return the mode, state or reason that a word names, in any case."""
+    if isinstance(word, words):
+        return word
     try:
         return words.parse(text(field, word))
     except UnknownWord as error:
@@ -170,7 +173,7 @@ def callback(field: str, value: _Callback | None) -> _Callback | None:
 def lease_id_of(lease: object) -> str:
     """Return the id of a lease that was given as such or by its id."""
     if isinstance(lease, AnyHeldLease):
-        return lease.lease_id
+        return lease.granted.lease_id
     if not isinstance(lease, str):
         raise InvalidInput(f"lease must be a held lease or a lease id, not {_shown(lease)}", field="lease")
     return lease

@@ -9,13 +9,19 @@ from leasehold.client.inputs import Duration, duration_ns
 from leasehold.engine.desk import Outcome
 from leasehold.errors import LeaseTerminal, WaitTimeout
 from leasehold.kernel.lease.answers import Granted, Place, Waiting
-from leasehold.kernel.lease.commands import Acquire, ChangeMode
-from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.lease.commands import Acquire, ChangeMode, Release
+from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import kept_ns
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _Asked = TypeVar("_Asked", Acquire, ChangeMode)
+
+DEAF_SECONDS = 0.25
+"""How long a waiter sleeps that cannot be woken."""
+
+LOOK_EVERY_SECONDS = 0.002
+"""How often to look for what others bring about soon, and nobody tells."""
 
 FOREVER_NS = 1 << 62
 """Longer than any clock runs."""
@@ -56,6 +62,19 @@ def has_lapsed(command: Acquire | ChangeMode, outcome: Outcome, silent_ns: int) 
         and outcome.code == RefusalCode.LEASE_TERMINAL
         and outcome.state == LeaseState.FAILED
         and silent_ns >= kept_ns(1 + len(command.also))
+    )
+
+
+def undoing(command: Acquire | ChangeMode, request_id: str) -> ChangeMode | Release:
+    """Return what takes a claim back, whatever has become of it by then."""
+    if isinstance(command, ChangeMode):
+        return replace(command, mode=Mode.SHARED, wait=False, wake="", request_id=request_id)
+    return Release(
+        tenant=command.tenant,
+        lease_ids=command.lease_ids,
+        holder=command.holder,
+        reason=ReleaseReason.ABORTED,
+        request_id=request_id,
     )
 
 

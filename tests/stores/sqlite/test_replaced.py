@@ -20,7 +20,7 @@ def test_nobody_goes_on_granting_in_a_store_that_was_removed(tmp_path: Path) -> 
             client.list()
         lease.ensure()  # For as long as it was granted, it is still the only one.
         assert not path.parent.exists()
-        client.forget(lease)
+        client._holdings.forget(lease)
 
 
 def test_those_who_used_a_removed_store_use_the_one_that_takes_its_place(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from leasehold.cli.demo_parts.actors import NothingHeard
 from leasehold.cli.demo_parts.narration import Story
+from leasehold.client.blocking.client import Client
+from leasehold.client.blocking.lease import HeldLease
 from leasehold.client.connect import connect
-from leasehold.client.sync_client import Client
-from leasehold.client.sync_lease import HeldLease
 from leasehold.errors import Deadlock
 
 _PRINTER, _INK, _PAPER = "printer", "ink", "paper"

@@ -12,8 +12,8 @@ from leasehold.cli.demo_parts.shelf import Shelf
 from leasehold.cli.demo_parts.worker import RESOURCE
 from leasehold.cli.events import print_entries
 from leasehold.cli.output import Output, counted
+from leasehold.client.blocking.client import Client
 from leasehold.client.connect import connect
-from leasehold.client.sync_client import Client
 from leasehold.engine.audit import audit
 from leasehold.kernel.lease.events import LeaseExpired, LeaseIssued, LeaseReleased
 from leasehold.kernel.ledger.chain import Entry

@@ -8,8 +8,8 @@ from leasehold.certificates.errors import NotProven
 from leasehold.certificates.verifying import verify_certificate
 from leasehold.cli.demo_parts.narration import Story
 from leasehold.cli.demo_parts.worker import RESOURCE
-from leasehold.client.sync_client import Client
-from leasehold.client.sync_lease import HeldLease
+from leasehold.client.blocking.client import Client
+from leasehold.client.blocking.lease import HeldLease
 from leasehold.enforcing.enforcer import Enforcer
 from leasehold.engine.audit import audit
 from leasehold.errors import Refused

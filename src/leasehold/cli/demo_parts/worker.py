@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 from leasehold.cli.demo_parts.shelf import Shelf, StaleToken
+from leasehold.client.blocking.client import Client
+from leasehold.client.blocking.lease import HeldLease
 from leasehold.client.connect import connect
-from leasehold.client.sync_client import Client
-from leasehold.client.sync_lease import HeldLease
 from leasehold.errors import Held, LeaseLost
 
 RESOURCE = "report"

@@ -22,8 +22,8 @@ from leasehold.cli.running.descendants import adopt_orphans, end_descendants, re
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
 
 if TYPE_CHECKING:
-    from leasehold.client.sync_block import Block
-    from leasehold.client.sync_lease import HeldLease
+    from leasehold.client.blocking.block import Block
+    from leasehold.client.blocking.lease import HeldLease
 
 EXIT_CANNOT_EXECUTE = 126
 EXIT_NOT_FOUND = 127

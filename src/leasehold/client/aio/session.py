@@ -1,0 +1,90 @@
+"""What all parts of a client, and its faces, speak to the registrar through."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from leasehold.client.aio.calls import AsyncCalls
+from leasehold.client.session import AnySession
+from leasehold.engine.clock import Clock
+from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
+from leasehold.engine.jobs import Job
+from leasehold.engine.questions import Question
+from leasehold.engine.walking import Progress
+from leasehold.errors import JobUnknown, LeaseholdError, StoreError
+from leasehold.kernel.ledger.commands import Command
+
+_RETRIES = 2
+_LOOK_SECONDS = 10.0
+"""How long one question for news of a job may take."""
+
+_Result = TypeVar("_Result")
+
+
+class AsyncSession(AnySession):
+    """Sends commands, asks questions, and has jobs done."""
+
+    def __init__(
+        self, desk: Desk, *, tenant: str = "default", holder: str | None = None, clock: Clock | None = None
+    ) -> None:
+        super().__init__(desk, AsyncCalls.caller, tenant=tenant, holder=holder, clock=clock)
+        self.calls = AsyncCalls(desk)
+
+    async def send(self, command: Command) -> Outcome:
+        """Run a command; where the outcome is unknown, ask again, which the request id makes safe."""
+        for _ in range(_RETRIES):
+            outcome = await self.calls.call(command)
+            if not (isinstance(outcome, Failure) and outcome.is_unknown):
+                return outcome
+        outcome = await self.calls.call(command)
+        if isinstance(outcome, Failure):
+            # A copy: one failure of the store is the outcome of every command that was on board.
+            return outcome.with_facts(request_id=command.request_id)
+        return outcome
+
+    async def ask(self, question: Question) -> Any:
+        """Ask a question."""
+        return await self.calls.ask(question)
+
+    async def run(self, job: Job, kind: type[_Result], progress: Progress | None = None) -> _Result:
+        """Have a job done, and return its result. Who is interrupted has it cancelled.
+
+        `progress` is told how much of how much is done, from time to time.
+        """
+        job_id = self.ids.new()
+        try:
+            status = await self._told(self.desk.start_job, job_id, job)
+            while True:
+                if progress is not None and status.total:
+                    progress(status.done, status.total)
+                if status.is_finished:
+                    break
+                seen = None if progress is None else status.done
+                status = await self._told(self.desk.find_job, job_id, seen=seen, timeout=_LOOK_SECONDS)
+        except BaseException:
+            with suppress(LeaseholdError):  # It never began, or has ended, or nobody can be reached.
+                await self.calls.aside(self.desk.cancel_job, job_id)
+            raise
+        if status.failure is not None:
+            raise status.failure.error()
+        assert isinstance(status.result, kind), "a job has a result of its own type"
+        return status.result
+
+    async def _told(self, ask: Callable[..., JobStatus], *given: Any, **named: Any) -> JobStatus:
+        """Ask about a job; again if the reply was lost, which the id of the job makes safe."""
+        for _ in range(_RETRIES):
+            try:
+                return await self.calls.aside(ask, *given, **named)
+            except StoreError as error:
+                if not error.outcome_unknown or isinstance(error, JobUnknown):
+                    raise
+        return await self.calls.aside(ask, *given, **named)
+
+    async def close(self) -> None:
+        """Let go of the desk."""
+        await self.calls.close()
+
+    def after_fork_in_child(self) -> None:
+        """Become another holder, in a process where nobody waits for anything yet."""
+        self.holders.restart()
+        self.calls = AsyncCalls(self.desk)

@@ -1,0 +1,147 @@
+"""What a client holds: the leases it keeps alive, gives back when it ends, and does not take into a fork."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from leasehold.client.announcer import Announcer
+from leasehold.client.held import AnyHeldLease
+from leasehold.client.session import AnySession
+from leasehold.engine.keeper import Keeper
+from leasehold.engine.kept import Kept
+from leasehold.engine.trust import Trust
+from leasehold.errors import LeaseholdError, LeaseLost
+from leasehold.kernel.lease.commands import Release, Renew
+from leasehold.kernel.lease.model import Lease, ReleaseReason
+from leasehold.kernel.ledger.limits import BATCH_LEASES
+
+
+class Holdings:
+    """The leases that one client keeps, and who is in the middle of getting one, or of giving one back."""
+
+    def __init__(self, session: AnySession, trust: Trust) -> None:
+        self._session = session
+        self._trust = trust
+        self.keeper = Keeper(session.desk, session.clock, trust)
+        self._announcer = Announcer()
+        self.held: dict[str, AnyHeldLease] = {}
+        self.under_way: dict[object, object] = {}
+        """Who is in the middle of something that could leave a lease behind."""
+
+    def hold(
+        self,
+        held: AnyHeldLease,
+        expires_in_ns: int,
+        sent_ns: int,
+        on_lost: Callable[[LeaseholdError], None] | None,
+    ) -> None:
+        """Begin to keep a lease that was granted, or confirmed, by the answer to what was sent then."""
+
+        def lose(loss: LeaseholdError) -> None:
+            self.held.pop(held.lease_id, None)
+            held.lose(loss)
+            if on_lost is not None:
+                self._announcer.announce(on_lost, loss)
+
+        deadline_ns = self._trust.deadline_ns(sent_ns, expires_in_ns)
+        self._keep(held, Kept(held.granted, deadline_ns, self._session.clock, on_lost=lose))
+
+    def keep_again(self, held: AnyHeldLease, kept: Kept) -> None:
+        """Go on keeping a lease that was forgotten too early."""
+        if kept.loss is None:
+            clock = self._session.clock
+            self._keep(held, Kept(kept.lease, kept.deadline_ns, clock, on_lost=kept.on_lost))
+
+    def _keep(self, held: AnyHeldLease, kept: Kept) -> None:
+        held.kept = kept
+        self.held[held.granted.lease_id] = held
+        self.keeper.keep(kept)
+
+    def forget(self, held: AnyHeldLease) -> None:
+        """Stop keeping a lease."""
+        self.held.pop(held.granted.lease_id, None)
+        kept, held.kept = held.kept, None
+        if kept is not None:
+            self.keeper.drop(kept)
+
+    def begin(self) -> object:
+        """Note that the caller is about to acquire or release something; return under which key.
+
+        To end that it is deleted, and nothing called: Ctrl-C could come before, and a lease be left behind.
+        """
+        step = object()
+        self.under_way[step] = self._session.caller()
+        return step
+
+    def is_settled(self) -> bool:
+        """Say whether nobody else is in the middle of something.
+
+        What the calling thread seems to be in the middle of was interrupted by Ctrl-C.
+        """
+        caller = self._session.caller()
+        return all(one is caller for one in list(self.under_way.values()))
+
+    def give_back(self, lease_ids: tuple[str, ...], holder: str) -> None:
+        """Release leases, which may still be on their way to us, without waiting for it."""
+        for lease_id in lease_ids:
+            held = self.held.get(lease_id)
+            if held is not None:
+                self.forget(held)
+        self._session.send_blindly(
+            Release(
+                tenant=self._session.tenant,
+                lease_ids=lease_ids,
+                holder=holder,
+                reason=ReleaseReason.ABORTED,
+                request_id=self._session.ids.name(),
+            )
+        )
+
+    def confirm_blindly(self, lease: Lease) -> None:
+        """Confirm a lease that was won by waiting, without waiting for it."""
+        self._session.send_blindly(
+            Renew(
+                tenant=lease.tenant,
+                lease_ids=(lease.lease_id,),
+                holder=lease.holder,
+                request_id=self._session.ids.name(),
+            )
+        )
+
+    def take_from_others(self, leases: list[AnyHeldLease]) -> None:
+        """Let the blocks of other threads and tasks know that they go on without their leases from now on."""
+        for held in leases:
+            if held.kept is not None and held.body is not None and held.body.runs_elsewhere:
+                self.keeper.lose(held.kept, _closed_under(held))
+
+    def releases(self, leases: list[AnyHeldLease]) -> Iterator[Release]:
+        """Forget leases, and yield the commands that release them."""
+        lease_ids: dict[str, list[str]] = defaultdict(list)
+        for held in leases:
+            self.forget(held)
+            lease_ids[held.holder].append(held.lease_id)
+        for holder, ids in lease_ids.items():
+            for start in range(0, len(ids), BATCH_LEASES):
+                yield Release(
+                    tenant=self._session.tenant,
+                    lease_ids=tuple(ids[start : start + BATCH_LEASES]),
+                    holder=holder,
+                    request_id=self._session.ids.name(),
+                )
+
+    def after_fork_in_child(self) -> None:
+        """Hold none of the parent's leases."""
+        self.keeper.restart()
+        self._announcer.restart()
+        self.held = {}
+        caller = self._session.caller()
+        self.under_way = {step: one for step, one in self.under_way.items() if one is caller}
+
+
+def _closed_under(held: AnyHeldLease) -> LeaseLost:
+    return LeaseLost(
+        f"lease {held.lease_id} on {held.resource} was given back under its block, because the client was "
+        "closed elsewhere; close a client when its blocks have ended",
+        lease_id=held.lease_id,
+        resource=held.resource,
+        token=held.token,
+    )
