@@ -22,14 +22,12 @@ from leasehold.engine.jobs import Backup, Job, Prune, Rebuild, RetireKey, Rotate
 from leasehold.engine.questions import Followed, FollowLedger, Question, ReadLedger
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import LeaseholdError, StoreFailed
-from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewed, Spent, Waiting
 from leasehold.kernel.lease.commands import Acquire, Release
 from leasehold.kernel.ledger.chain import Entry
-from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue, Swept, SweptDue
+from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.refusals import Refusal
 
-ANSWERS = Granted | Waiting | Spent | Renewed | Released | Ended | Swept | SweptDue | Refusal | Failure
 JOBS = Verify | Prune | Rebuild | Backup | RotateKey | RetireKey | VouchForKey
 QUESTIONS = reduce(or_, Question.__subclasses__())
 
@@ -67,7 +65,6 @@ class WireDesk:
         self._random = Random(seed)
         commands = reduce(or_, self._families.of_command, Sweep | SweepDue)
         self._commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(commands)
-        self._outcomes: msgspec.json.Decoder[Outcome] = msgspec.json.Decoder(ANSWERS)
         self._lost_in_a_row = 0
         self._is_steady = is_steady
 
@@ -93,12 +90,12 @@ class WireDesk:
         if refusal is not None:
             return refusal  # Nothing at the other end could make it right, and it may not even be spelled.
         sent = msgspec.json.encode(command)
-        outcome = self._received(lambda: self.inner.call(self._commands.decode(sent)))
+        outcome = self._received(command, lambda: self.inner.call(self._commands.decode(sent)))
         if self._random.random() < 0.2:
             time.sleep(0.0005)
         if isinstance(command, Acquire | Release) and not self._is_steady:
             if self._random.random() < 0.1:
-                self._received(lambda: self.inner.call(self._commands.decode(sent)))
+                self._received(command, lambda: self.inner.call(self._commands.decode(sent)))
             if self._random.random() < 0.1 and self._lost_in_a_row < 2:
                 self._lost_in_a_row += 1
                 return Failure.of(StoreFailed("the reply was lost on the line"))
@@ -110,11 +107,11 @@ class WireDesk:
         if self._families.check(command) is not None:
             return self.inner.submit(command, deliver)  # It is refused at once, here as there.
         sent = self._commands.decode(msgspec.json.encode(command))
-        return self.inner.submit(sent, lambda outcome: deliver(self._through(outcome)))
+        return self.inner.submit(sent, lambda outcome: deliver(self._through(type(command), outcome)))
 
     def withdraw(self, call: Any) -> Failure | None:
         busy = self.inner.withdraw(call)
-        return None if busy is None else self._through(busy)
+        return None if busy is None else _spelled(busy, Failure)
 
     def ask(self, question: Question) -> Any:
         """Ask; what is answered is read as what the question says it is."""
@@ -182,17 +179,23 @@ class WireDesk:
             for one in read
         ]
 
-    def _through(self, outcome: Outcome) -> Outcome:
-        if isinstance(outcome, Failure):
-            outcome = replace(outcome, cause=None)
-        return self._outcomes.decode(msgspec.json.encode(outcome))
+    def _through(self, kind: type[Command], outcome: Outcome) -> Outcome:
+        """Read an outcome as what a command of that kind may be answered."""
+        return _spelled(outcome, kind.answer | Refusal | Failure)
 
-    def _received(self, call: Callable[[], Outcome]) -> Outcome:
-        return self._through(self._asked(call))
+    def _received(self, command: Command, call: Callable[[], Outcome]) -> Outcome:
+        return self._through(type(command), self._asked(call))
 
     def _asked(self, ask: Callable[[], Any]) -> Any:
         """Raise what was raised at the other end, as far as it can be told over a line."""
         try:
             return ask()
         except LeaseholdError as error:
-            raise self._through(Failure.of(error)).error() from None
+            raise _spelled(Failure.of(error), Failure).error() from None
+
+
+def _spelled(outcome: Outcome, kinds: Any) -> Outcome:
+    """Return what arrives of an outcome."""
+    if isinstance(outcome, Failure):
+        outcome = replace(outcome, cause=None)
+    return msgspec.json.decode(msgspec.json.encode(outcome), type=kinds)

@@ -123,8 +123,22 @@ class CounterClosed(_CounterEvent, frozen=True, kw_only=True, omit_defaults=True
         return (*keys, bound_key(self.tenant, self.bound)) if self.bound else keys
 
 
+class Value(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    value: int
+    fence: int
+    repeated: bool = False
+
+
+class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    names: tuple[str, ...]
+    left: int
+    """How many counters of the tenant still count."""
+
+
 class Bump(Command, frozen=True, kw_only=True, omit_defaults=True, tag="bump"):
     """Raise a counter. `ttl_ns`: it closes after that. `lease_id`: it closes with that lease."""
+
+    answer = Value
 
     name: str
     holder: str = "ann"
@@ -136,6 +150,8 @@ class Bump(Command, frozen=True, kw_only=True, omit_defaults=True, tag="bump"):
 class Close(Command, frozen=True, kw_only=True, omit_defaults=True, tag="close"):
     """Close the counters that have come furthest, or least far."""
 
+    answer = Closed
+
     holder: str = "ann"
     most: int = 10
     furthest: bool = True
@@ -144,20 +160,10 @@ class Close(Command, frozen=True, kw_only=True, omit_defaults=True, tag="close")
 class Finish(Command, frozen=True, kw_only=True, omit_defaults=True, tag="finish"):
     """Release the lease that a counter is bound to, which closes the counter."""
 
+    answer = Value
+
     name: str
     holder: str
-
-
-class Value(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    value: int
-    fence: int
-    repeated: bool = False
-
-
-class Closed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    names: tuple[str, ...]
-    left: int
-    """How many counters of the tenant still count."""
 
 
 def evolve(record: Record | None, event: _CounterEvent, key: str) -> Record | None:

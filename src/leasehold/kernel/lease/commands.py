@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewed, Spent, Waiting
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
@@ -31,6 +32,8 @@ class Acquire(Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqui
     request, sent again, asks how things stand: it keeps the place, and confirms what was granted meanwhile.
     Releasing the lease id leaves the queue, or gives back what was won, whichever it is by then.
     """
+
+    answer = Granted | Waiting
 
     # The retry of a named request may propose another lease id, and wait somewhere else.
     not_content = {"request_id": "", "lease_id": "", "wake": ""}
@@ -80,6 +83,7 @@ class Acquire(Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqui
 class Derive(Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive"):
     """Ask for a child of one's own lease: another resource, and a part of what that lease allows."""
 
+    answer = Granted
     not_content = {"request_id": "", "lease_id": ""}
     gives_back = False
 
@@ -104,6 +108,8 @@ class Derive(Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive
 class Spend(Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend"):
     """Use up some of a lease's budget: all of `amounts`, or nothing."""
 
+    answer = Spent
+
     lease_id: str
     holder: str
     amounts: Amounts
@@ -117,6 +123,8 @@ class Spend(Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend")
 class Renew(Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
     """Ask for more time on leases of one holder, each for `ttl_ns` from now, or for its own TTL again."""
 
+    answer = Renewed
+
     lease_ids: tuple[str, ...]
     holder: str
     ttl_ns: int | None = None
@@ -125,6 +133,8 @@ class Renew(Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew")
 class Release(Command, frozen=True, kw_only=True, omit_defaults=True, tag="release"):
     """Give leases of one holder back."""
 
+    answer = Released
+
     lease_ids: tuple[str, ...]
     holder: str
     reason: ReleaseReason = ReleaseReason.VOLUNTARY
@@ -132,6 +142,8 @@ class Release(Command, frozen=True, kw_only=True, omit_defaults=True, tag="relea
 
 class Revoke(Command, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
     """End a lease over its holder's head. History keeps who did it and why."""
+
+    answer = Ended
 
     lease_id: str
     operator: str
@@ -151,6 +163,7 @@ class ChangeMode(Command, frozen=True, kw_only=True, omit_defaults=True, tag="ch
     that still waits.
     """
 
+    answer = Granted | Waiting
     not_content = {"request_id": "", "wake": ""}
 
     lease_id: str
@@ -168,6 +181,7 @@ class ChangeMode(Command, frozen=True, kw_only=True, omit_defaults=True, tag="ch
 class Transfer(Command, frozen=True, kw_only=True, omit_defaults=True, tag="transfer"):
     """Hand a lease to another holder: the old one ends, and the new one has a new id and a higher token."""
 
+    answer = Granted
     not_content = {"request_id": "", "new_lease_id": ""}
 
     lease_id: str

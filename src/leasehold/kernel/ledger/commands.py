@@ -34,6 +34,8 @@ LOCAL = Caller()
 class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True, tag_field="command"):
     """Something that is asked for. Each kind belongs to one family, whose rule decides it."""
 
+    answer: ClassVar[Any]
+    """The type of what is answered when it is not refused: tagged structs, which read back from a wire."""
     not_content: ClassVar[dict[str, str]] = {"request_id": ""}
     """Fields, blanked, that do not make a request another one; all other fields do."""
     gives_back: ClassVar[bool] = True
@@ -82,19 +84,6 @@ def _content(value: Any) -> Any:
     return value
 
 
-class Sweep(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):
-    """Record what time has done to one record of any family, if it has done anything."""
-
-    family: str
-    key: str
-
-
-class SweepDue(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep_due"):
-    """Sweep what is overdue, of any family, the longest overdue first. The engine knows what that is."""
-
-    limit: int
-
-
 class Swept(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
     """What time has done is recorded."""
 
@@ -107,3 +96,20 @@ class SweptDue(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True):
 
     ended: int
     """How many of them it had ended."""
+
+
+class Sweep(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep"):
+    """Record what time has done to one record of any family, if it has done anything."""
+
+    answer = Swept
+
+    family: str
+    key: str
+
+
+class SweepDue(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep_due"):
+    """Sweep what is overdue, of any family, the longest overdue first. The engine knows what that is."""
+
+    answer = SweptDue
+
+    limit: int
