@@ -215,7 +215,7 @@ def test_an_answer_that_was_not_committed() -> None:
 
 def test_a_command_that_is_refused_and_leaves_something(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nothing that a refused command has done to records is taken back; its events are gone.
-    monkeypatch.setattr(Journal, "undo", lambda self, steps=0: self.clear())
+    monkeypatch.setattr(Journal, "undo", lambda self, steps=0: self.steps.clear())
     assert "does not replay" in found()
 
 
