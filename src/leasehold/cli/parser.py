@@ -6,7 +6,7 @@ nearest thing that does.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -30,8 +30,6 @@ which store:
   folder upwards, else a new one.
 
 `leasehold COMMAND --help` tells more about each command."""
-
-NAME_COMMAND = "name the command behind --: leasehold run RESOURCE -- COMMAND"
 
 _SEE_ALSO = "Global options such as --store, --tenant and --json: see `leasehold --help`."
 
@@ -62,19 +60,64 @@ class Commands:
             dest="command", metavar="COMMAND", title="commands", parser_class=_Parser
         )
         self.by_name: dict[str, argparse.ArgumentParser] = {}
+        """Commands of a group are named after it: `config get`."""
+        self.groups: set[str] = set()
+        self.with_child: set[str] = set()
+        """Those that run another command, which is written behind `--`."""
 
-    def add(self, name: str, runner: Runner, summary: str, *, details: str) -> argparse.ArgumentParser:
+    def add(
+        self, name: str, runner: Runner, summary: str, *, details: str, has_child: bool = False
+    ) -> argparse.ArgumentParser:
         """Add a command; `details` says more than the summary, with an example and exit codes."""
-        parser = self._parsers.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"{details}\n\n{_SEE_ALSO}",
-        )
-        _add_global_options(parser, inside_command=True)
+        parser = _add_parser(self._parsers, name, summary, details)
         parser.set_defaults(runner=runner)
         self.by_name[name] = parser
+        if has_child:
+            self.with_child.add(name)
         return parser
+
+    def add_group(self, name: str, summary: str, *, details: str) -> "Group":
+        """Add a name that commands of their own come under."""
+        parser = _add_parser(self._parsers, name, summary, details)
+        self.by_name[name] = parser
+        self.groups.add(name)
+        return Group(self, name, parser)
+
+
+class Group:
+    """Commands that come under one name."""
+
+    def __init__(self, commands: Commands, name: str, parser: argparse.ArgumentParser) -> None:
+        self._commands = commands
+        self._name = name
+        self._parsers = parser.add_subparsers(
+            dest="action", metavar="COMMAND", title="commands", parser_class=_Parser
+        )
+
+    def add(
+        self, name: str, runner: Runner, summary: str, *, details: str, has_child: bool = False
+    ) -> argparse.ArgumentParser:
+        """Add a command, as `Commands.add` does."""
+        parser = _add_parser(self._parsers, name, summary, details)
+        parser.set_defaults(runner=runner)
+        title = f"{self._name} {name}"
+        self._commands.by_name[title] = parser
+        if has_child:
+            self._commands.with_child.add(title)
+        return parser
+
+
+def _add_parser(
+    parsers: "argparse._SubParsersAction[_Parser]", name: str, summary: str, details: str
+) -> argparse.ArgumentParser:
+    parser = parsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"{details}\n\n{_SEE_ALSO}",
+    )
+    _add_global_options(parser, inside_command=True)
+    return parser
 
 
 def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool) -> None:
@@ -138,41 +181,58 @@ def all_commands() -> Commands:
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return what the arguments ask for; raise UsageError, with a suggestion, if they make no sense."""
     commands = all_commands()
-    name = _command_name(commands.main, argv)
-    if name is not None and name not in commands.by_name:
-        raise UsageError(_unknown("command", name, commands.by_name, "leasehold"))
+    name = _command_name(commands, argv)
     child: list[str] | None = None
-    if name == "run" and "--" in argv:
+    takes_child = name in commands.with_child
+    if takes_child and "--" in argv:
         # Everything behind the first -- belongs to the child, options and further -- included.
         split = list(argv).index("--")
         argv, child = argv[:split], list(argv[split + 1 :])
     arguments, unknown = commands.main.parse_known_args(argv)
     if unknown:
-        _refuse_unknown(commands, arguments.command, unknown, lacks_child=name == "run" and child is None)
+        _refuse_unknown(commands, name, unknown, lacks_child=takes_child and child is None)
+    if takes_child and not child:
+        raise UsageError(_lacks_child(commands.by_name[name or ""]))
     arguments.child = child
-    if arguments.command is None and not arguments.version:
-        commands.main.print_help(sys.stderr)
+    if not hasattr(arguments, "runner") and not arguments.version:
+        parser = commands.main if name is None else commands.by_name[name]
+        parser.print_help(sys.stderr)
         sys.exit(EXIT_USAGE)
     return arguments
 
 
-def _command_name(parser: argparse.ArgumentParser, argv: Sequence[str]) -> str | None:
-    """Return the first argument that is neither a global option nor the value of one."""
+def _command_name(commands: Commands, argv: Sequence[str]) -> str | None:
+    """Return the command that is meant; refuse one that there is not."""
+    words = _words(commands.main, argv)
+    name = next(words, None)
+    if name is not None and name not in commands.by_name:
+        known = [one for one in commands.by_name if " " not in one]
+        raise UsageError(_unknown("command", name, known, "leasehold"))
+    if name not in commands.groups or (word := next(words, None)) is None:
+        return name
+    title = f"{name} {word}"
+    if title not in commands.by_name:
+        known = [one.partition(" ")[2] for one in commands.by_name if one.startswith(f"{name} ")]
+        raise UsageError(_unknown("command", word, known, f"leasehold {name}"))
+    return title
+
+
+def _words(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Iterator[str]:
+    """Yield the arguments that are neither a global option nor the value of one."""
     takes_value = {name: action.nargs is None for action in parser._actions for name in action.option_strings}
     skip = False
     for argument in argv:
         if skip:
             skip = False
         elif not argument.startswith("-"):
-            return argument
+            yield argument
         elif (name := argument.partition("=")[0]) in takes_value:
             skip = takes_value[name] and "=" not in argument
         else:
             raise UsageError(
-                f"{name!r} is no global option; if a command has it, write it behind the command. "
+                f"{name!r} is not a global option; if a command has it, write it after the command. "
                 "See `leasehold --help`"
             )
-    return None
 
 
 def _refuse_unknown(
@@ -182,7 +242,7 @@ def _refuse_unknown(
     argument = unknown[0].partition("=")[0]
     options = [option for action in parser._actions for option in action.option_strings]
     if lacks_child and not _near(argument, options):  # It is the child's argument, or an option of the child.
-        raise UsageError(f"unexpected argument {argument!r}; {NAME_COMMAND}")
+        raise UsageError(f"unexpected argument {argument!r}; {_lacks_child(parser)}")
     if argument.startswith("-"):
         raise UsageError(_unknown("option", argument, options, parser.prog))
     several = [
@@ -190,6 +250,10 @@ def _refuse_unknown(
     ]
     step = f"; write every {several[0]} in one place, before the options or behind them" if several else ""
     parser.error(f"unexpected argument {argument!r}{step}")
+
+
+def _lacks_child(parser: argparse.ArgumentParser) -> str:
+    return f"name the command after --: {parser.usage}"
 
 
 def _unknown(kind: str, given: str, known: Iterable[str], program: str) -> str:

@@ -30,7 +30,7 @@ from argparse import Namespace
 from leasehold.cli.asking import add_claim_options, refuse_nonsense
 from leasehold.cli.connecting import add_holder_option
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.parser import NAME_COMMAND, Commands, UsageError
+from leasehold.cli.parser import Commands
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,6 +58,7 @@ examples:
 
 exit codes: COMMAND's own, 128+n if signal n ended it · 75 not acquired · 76 lease lost ·
             126 COMMAND cannot be executed · 127 COMMAND not found · 1 error · 2 wrong usage""",
+        has_child=True,
     )
     parser.usage = "leasehold run RESOURCE [RESOURCE ...] [options] -- COMMAND [ARGUMENT ...]"
     add_claim_options(parser)
@@ -76,8 +77,6 @@ def _run(arguments: Namespace) -> int:
     from leasehold.cli.running.covered import cover
     from leasehold.cli.running.front import WATCHED, stand_in_front
 
-    if not arguments.child:
-        raise UsageError(NAME_COMMAND)
     refuse_nonsense(arguments)
     board = Board()
     # Blocked before the fork: from here on signals wait to be asked for, in both processes and all threads.
