@@ -12,6 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "leasehold"
 FACES = {
     "client": {"acquisition", "calls", "connect", "listening", "lookout", "loss"},
+    "settings": set(),
 }
 """Folders with an `aio/` that is written, and a `blocking/` that is generated from it.
 

@@ -4,9 +4,10 @@ A face adds one line here. Whoever opens a store hands it these, because an engi
 would not see what its records mean for the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from leasehold.engine.chores import Chore
 from leasehold.engine.jobs import BackedUp, Backup, Carrier, Job
 from leasehold.engine.port import Store
 from leasehold.engine.questions import Certify, Question
@@ -16,13 +17,16 @@ from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
+from leasehold.settings.housekeeping import ApplyRetention, Housekeeper, apply_retention
+from leasehold.settings.law import settings_family
+from leasehold.settings.questions import FindEffective, ListSettings, find_effective, list_settings
 from leasehold.stores.locate import sqlite_path
 
 
 def all_families(quotas: Quotas | None = None) -> Families:
     """Return all families, with quotas for those who claim leases through this engine."""
     return Families(
-        (lease_family(quotas),),
+        (lease_family(quotas), settings_family()),
     )
 
 
@@ -36,7 +40,11 @@ def _certify(registrar: Registrar, question: Certify) -> str:
     return certify(registrar, question.tenant, question.lease_id)
 
 
-REPLIES: Mapping[type[Question], Reply] = {Certify: _certify}
+REPLIES: Mapping[type[Question], Reply] = {
+    Certify: _certify,
+    ListSettings: list_settings,
+    FindEffective: find_effective,
+}
 """Answers to questions that the engine knows nothing of."""
 
 
@@ -52,5 +60,8 @@ def _back_up(job: Backup, store: Store, progress: Progress) -> BackedUp:
     return BackedUp(epoch=copied.epoch, entries=copied.entries, size_bytes=copied.size_bytes)
 
 
-CARRIERS: Mapping[type[Job], Carrier] = {Backup: _back_up}
+CARRIERS: Mapping[type[Job], Carrier] = {Backup: _back_up, ApplyRetention: apply_retention}
 """What carries out jobs that the engine knows nothing of."""
+
+CHORES: Sequence[Callable[[Registrar], Chore]] = (Housekeeper,)
+"""What a registrar does in the background."""

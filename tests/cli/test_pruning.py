@@ -6,6 +6,7 @@ import pytest
 from leasehold import Client
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.registrar import Registrar
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore
 from tests.cli.shell import Shell
 
@@ -24,7 +25,7 @@ class Long(SystemClock):
 
 def live_long_ago(path: Path, leases: int = 2) -> None:
     """Leave leases that ended forty days ago: two of them, in five entries."""
-    store = SqliteStore(path, clock=Long(), durability="fast")
+    store = SqliteStore(path, clock=Long(), durability="fast", families=FAMILIES)
     with Client(Registrar(store), holder="ann") as client:
         for resource in ("door", "gate", *(f"room-{number}" for number in range(2, leases))):
             client.acquire(resource).release()

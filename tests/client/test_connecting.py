@@ -9,6 +9,7 @@ import leasehold
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.ledger.limits import TTL_MINIMUM_NS
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore
 from tests.client.worlds import SIGNAL_SECONDS
 from tests.engine.doubles import registrar_of
@@ -71,7 +72,7 @@ def be_patient(leases: leasehold.AsyncClient | leasehold.Client) -> None:
 
 
 def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
 
     async def try_in_vain() -> None:
         async with leasehold.connect_async(tmp_path / "leases.db", timeout=0.05) as leases:
@@ -87,7 +88,7 @@ def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_pat
 
 
 def test_a_sweep_does_not_wait_longer_than_the_timeout_for_another_writer(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
     with leasehold.connect(tmp_path / "leases.db", timeout=0.05) as leases:
         with store.write():
             assert leases.sweep() == 0
@@ -103,7 +104,7 @@ def test_a_sweep_does_not_wait_longer_than_the_timeout_for_another_writer(tmp_pa
 
 
 def test_a_client_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
     leases = leasehold.connect(tmp_path / "leases.db", timeout=0.05)
     with store.write():
         with pytest.raises(leasehold.StoreBusy, match="nothing was changed") as busy:

@@ -16,6 +16,7 @@ import leasehold
 from leasehold.engine.audit import audit
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.registrar import Registrar
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore
 from tests.client.processes import Python
 from tests.client.worlds import SIGNAL_SECONDS
@@ -196,7 +197,7 @@ sys.stdin.readline()
 
 
 def test_a_program_that_ends_while_another_writes_does_not_wait_for_ever(url: str, tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
     with Python(STALLED_END, url) as program:
         assert program.read_line() == "held"
         with store.write():
@@ -265,7 +266,7 @@ def test_of_any_number_of_racing_processes_one_wins(url: str, tmp_path: Path) ->
             racer.__exit__(None, None, None)
 
     assert sorted(results) == ["lost"] * 7 + ["won"]
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
     assert audit(store).problems == []
     store.close()
 
@@ -287,7 +288,7 @@ def test_a_holder_that_was_killed_is_followed_by_another_with_a_higher_token(
     with leasehold.connect(url) as leases, pytest.raises(leasehold.Held) as held:
         leases.acquire("door")
     assert held.value.holder == "stopped"
-    later = SqliteStore(tmp_path / "leases.db", clock=Later())
+    later = SqliteStore(tmp_path / "leases.db", clock=Later(), families=FAMILIES)
     with leasehold.Client(Registrar(later, timeout=SIGNAL_SECONDS)) as leases:
         assert leases.acquire("door").token > token
 

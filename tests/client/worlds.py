@@ -33,6 +33,8 @@ from leasehold.errors import ClientClosed
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
 from leasehold.registry import CARRIERS, REPLIES, all_families
+from leasehold.settings.aio.settings import AsyncSettings
+from leasehold.settings.blocking.settings import Settings
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -47,6 +49,7 @@ _TWINS: dict[type, type] = {
     HeldLease: AsyncHeldLease,
     HeldLeases: AsyncHeldLeases,
     Loss: AsyncLoss,
+    Settings: AsyncSettings,
 }
 
 
@@ -195,7 +198,7 @@ class World:
     def __init__(self, store: str, client: str, clock: Clock, folder: Path) -> None:
         self.clock = clock
         self.blocking = client == "blocking"
-        self._memory = None if store == "sqlite" else MemoryStore(clock)
+        self._memory = None if store == "sqlite" else MemoryStore(clock, families=all_families())
         self._wired = store == "wire"
         self._path = folder / "leases.db"
         self._clients: list[Any] = []

@@ -182,8 +182,8 @@ def _entry_row(entry: "Entry") -> list[str]:
     event = entry.event
     _, _, resource, holder, token = event.filing
     family = event.type.partition(".")[0]
-    details = [f"{family} {shown(key)}" for key in event.keys[:1]]
-    if len(event.keys) > 1:
+    details = [event.story] if event.story else [f"{family} {shown(key)}" for key in event.keys[:1]]
+    if len(event.keys) > 1 and not event.story:
         details.append(f"and {len(event.keys) - 1} more")
     reason = getattr(event, "reason", None)
     if event.actor != holder:

@@ -13,7 +13,7 @@ from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-from leasehold.registry import CARRIERS, REPLIES, all_families
+from leasehold.registry import CARRIERS, CHORES, REPLIES, all_families
 from leasehold.stores.locate import open_store
 
 
@@ -90,7 +90,7 @@ def open_registrar(
     )
     try:
         jobs = JobRunner(store, CARRIERS)
-        return Registrar(store, timeout=patience, also=REPLIES, jobs=jobs, as_is=as_is)
+        return Registrar(store, timeout=patience, also=REPLIES, jobs=jobs, as_is=as_is, chores=CHORES)
     except BaseException:
         store.close()
         raise

@@ -9,6 +9,7 @@
 - ``desk``       what a client talks to         - ``registrar``  the authority itself, as a desk
 - ``questions``  what can be asked, as values   - ``replies``    the answers; ``status``: how leases stand
 - ``jobs``       what takes long, as values    - ``job_runner`` carries it out, and keeps the results a while
+- ``chores``     what is done in the background without being asked
 - ``kept``       a lease in the hands of its keeper, and how it can be lost
 - ``keeper``     one background renewer for all the leases of a client
 - ``trust``      how long a holder may believe in its lease without hearing from the registrar

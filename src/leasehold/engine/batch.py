@@ -212,6 +212,8 @@ def _decide_all(
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
     _load_needs(transaction, draft.view, list(map(_COMMAND, requests)))
+    if sweep_limit and not _may_sweep(transaction, draft):
+        sweep_limit = 0
     done = Done()
     asked: list[int] = []
     for place, request in enumerate(requests):
@@ -238,6 +240,16 @@ def _decide(transaction: Transaction, draft: Draft, request: Request) -> Outcome
         except Missing as missing:
             draft.view.load(missing.keys, transaction.read(missing.keys))
         _load_needs(transaction, draft.view, (request.command,))
+
+
+def _may_sweep(transaction: Transaction, draft: Draft) -> bool:
+    """Ask every family whether what is overdue may be swept in passing."""
+    draft.begin()
+    while True:
+        try:
+            return all(sweeps(draft) for sweeps in draft.view.families.sweeping)
+        except Missing as missing:
+            draft.view.load(missing.keys, transaction.read(missing.keys))
 
 
 def _sweeps(transaction: Transaction, draft: Draft, limit: int) -> list[Command]:

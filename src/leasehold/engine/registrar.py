@@ -4,12 +4,13 @@ Questions do not wait for writers. They are answered as of one moment, with what
 moment by the authority's clock.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
+from leasehold.engine.chores import Chore, Chores
 from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Committer
 from leasehold.engine.desk import Failure, JobStatus, Outcome
@@ -40,8 +41,9 @@ class Registrar:
         also: Mapping[type[Question], Reply] | None = None,
         jobs: JobRunner | None = None,
         as_is: bool = False,
+        chores: Sequence[Callable[["Registrar"], Chore]] = (),
     ) -> None:
-        """`also` answers questions that the engine knows nothing of.
+        """`also` answers questions that the engine knows nothing of; `chores` are done in the background.
 
         `as_is` leaves a store alone until somebody changes something, or asks what a lease has left: so a
         damaged one can be looked at, and nothing is recorded for that.
@@ -57,6 +59,9 @@ class Registrar:
         if not as_is:
             open_epoch(store)
         self._committer = Committer(store, timeout=timeout)
+        self._chores = None if as_is or not chores else Chores([chore(self) for chore in chores])
+        if self._chores is not None:
+            self._chores.start()
 
     @property
     def url(self) -> str:
@@ -135,6 +140,8 @@ class Registrar:
 
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""
+        if self._chores is not None:
+            self._chores.close(self.timeout)
         jobs_ended = self._jobs.close(self.timeout)
         if self._committer.close() and jobs_ended:
             self.store.close()

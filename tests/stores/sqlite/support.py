@@ -16,6 +16,7 @@ from leasehold.engine.audit import audit
 from leasehold.engine.clock import Clock
 from leasehold.engine.port import LeaseQuery
 from leasehold.engine.registrar import Registrar
+from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.stores.sqlite.key_files import KeyFolder
 from leasehold.testing.faults import FaultyDisk
@@ -38,7 +39,7 @@ def open_store(
     create: bool = True,
 ) -> SqliteStore:
     vfs = None if disk is None else disk.name
-    return SqliteStore(path, vfs=vfs, clock=clock, durability=durability, create=create)
+    return SqliteStore(path, vfs=vfs, clock=clock, durability=durability, create=create, families=FAMILIES)
 
 
 @contextmanager

@@ -48,6 +48,7 @@ from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+from leasehold.settings.aio.settings import AsyncSettings
 
 
 class AsyncClient(AsyncReader, AsyncUpkeep):
@@ -68,7 +69,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         waiting_room = AsyncWaitingRoom(session)
         self._terms = AsyncTerms(session, self._holdings, waiting_room)
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)
-        # Faces are hung on here, each by one line, as `self.work = Work(session)`.
+        self.settings = AsyncSettings(session)
 
     @property
     def holder(self) -> str:

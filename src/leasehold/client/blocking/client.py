@@ -48,6 +48,7 @@ from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+from leasehold.settings.blocking.settings import Settings
 
 
 class Client(Reader, Upkeep):
@@ -68,7 +69,7 @@ class Client(Reader, Upkeep):
         waiting_room = WaitingRoom(session)
         self._terms = Terms(session, self._holdings, waiting_room)
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
-        # Faces are hung on here, each by one line, as `self.work = Work(session)`.
+        self.settings = Settings(session)
 
     @property
     def holder(self) -> str:

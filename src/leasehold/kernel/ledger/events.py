@@ -83,6 +83,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
         return _NOWHERE
 
     @property
+    def story(self) -> str:
+        """Return what else people want to know of it, in a few words."""
+        return ""
+
+    @property
     def number(self) -> int:
         """Return the number that this event drew from the store's counter, now or earlier."""
         return 0

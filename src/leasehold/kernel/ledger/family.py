@@ -120,6 +120,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     it may be nothing."""
     admits: Callable[[Caller, Command, "Draft"], Refusal | None] | None = None
     """Whether a caller may ask that, of whatever family the command is: asked before any rule."""
+    sweeps: Callable[["Draft"], bool] | None = None
+    """Whether what is overdue, of any family, may be swept in passing. Who asks for a sweep gets it."""
     invariants: Callable[["State"], Iterable[str]] = _nothing
     """A sentence for everything that must always hold of its records, and does not."""
     forgotten: Callable[["State", "StoreCheckpointed"], Iterable[str]] = _nothing
@@ -145,6 +147,10 @@ class Families:
             family.admits for family in self._families if family.admits is not None
         )
         """What is to be asked of every caller."""
+        self.sweeping: tuple[Callable[[Draft], bool], ...] = tuple(
+            family.sweeps for family in self._families if family.sweeps is not None
+        )
+        """What is to be asked before anything is swept in passing."""
         for family in self._families:
             self._take(family)
         union = functools.reduce(operator.or_, self.of_event, OwnEvent)

@@ -1,0 +1,1 @@
+"""The face of settings for threads, generated from the other half."""

@@ -1,0 +1,183 @@
+"""config: what is set, and changing it."""
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from typing import TYPE_CHECKING, Any
+
+from leasehold.cli.connecting import add_holder_option, connected
+from leasehold.cli.output import Output, local_time
+from leasehold.cli.parser import Commands, Group
+
+if TYPE_CHECKING:
+    from leasehold.settings.catalog import Value
+    from leasehold.settings.questions import SettingState
+
+_HEADINGS = ("SETTING", "VALUE", "FOR", "CHANGED", "BY")
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command of this module."""
+    group = commands.add_group(
+        "config",
+        "show or change the settings of a store",
+        details="""\
+A change is in force at once, in every process that uses the store, and is kept in history. Settings about
+file leases can also be set for one resource; those about history and cleaning up hold for the whole store.
+
+examples:
+  leasehold config ls
+  leasehold config set default_ttl_seconds 600
+  leasehold config set default_ttl_seconds 60 --resource build-cache
+
+exit codes: 0 done · 1 error · 2 wrong usage, an unknown setting, or a value it cannot have""",
+    )
+    _add_looking(group)
+    _add_changing(group)
+
+
+def _add_looking(group: Group) -> None:
+    group.add(
+        "ls",
+        _list,
+        "list every setting, its value, and who changed it",
+        details="""\
+Values of single resources come last.
+
+examples:
+  leasehold config ls
+  leasehold config ls --json
+
+exit codes: 0 done · 1 error · 2 wrong usage""",
+    )
+    getting = group.add(
+        "get",
+        _get,
+        "print the value of a setting that is in force",
+        details="""\
+For a resource without a value of its own that is the general one, and without that the default.
+
+examples:
+  leasehold config get default_ttl_seconds
+  leasehold config get default_ttl_seconds --resource build-cache
+
+exit codes: 0 done · 1 error · 2 wrong usage, or an unknown setting""",
+    )
+    _add_key(getting)
+
+
+def _add_changing(group: Group) -> None:
+    setting = group.add(
+        "set",
+        _set,
+        "change a setting",
+        details="""\
+In force at once, in every process that uses the store.
+
+examples:
+  leasehold config set auto_expire_enabled false
+  leasehold config set max_renewals 5 --resource build-cache
+
+exit codes: 0 done · 1 error · 2 wrong usage, an unknown setting, or a value it cannot have""",
+    )
+    resetting = group.add(
+        "reset",
+        _reset,
+        "let the default of a setting be in force again",
+        details="""\
+For a resource, the general value.
+
+examples:
+  leasehold config reset max_renewals
+  leasehold config reset max_renewals --resource build-cache
+
+exit codes: 0 done · 1 error · 2 wrong usage, or an unknown setting""",
+    )
+    for parser in (setting, resetting):
+        _add_key(parser)
+        add_holder_option(parser, "who changes it, for history")
+    setting.add_argument("value", type=_value, metavar="VALUE", help="true, false, or a whole number")
+
+
+def _add_key(parser: ArgumentParser) -> None:
+    parser.add_argument("key", metavar="SETTING", help="which one: `leasehold config ls` lists them")
+    parser.add_argument("--resource", metavar="NAME", default="", help="only for this resource")
+
+
+def _value(text: str) -> "Value":
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"invalid value {text!r}: use true, false, or a whole number") from None
+
+
+def _list(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with connected(arguments) as client:
+        found = client.settings.list()
+    if out.as_json:
+        out.json({"settings": [_shape(one) for one in found]})
+        return 0
+    out.table(_HEADINGS, [_row(one) for one in found])
+    return 0
+
+
+def _row(one: "SettingState") -> list[str]:
+    when = "-" if one.changed_at_ns is None else local_time(one.changed_at_ns)
+    return [one.key, _spelled(one.value), one.resource or "all", when, one.changed_by or "-"]
+
+
+def _shape(one: "SettingState") -> dict[str, Any]:
+    from leasehold.cli.shapes import utc
+
+    return {
+        "key": one.key,
+        "value": one.value,
+        "default": one.default,
+        "type": one.value_type,
+        "scope": one.scope,
+        "resource": one.resource or None,
+        "requires_restart": one.requires_restart,
+        "changed_at": None if one.changed_at_ns is None else utc(one.changed_at_ns),
+        "changed_by": one.changed_by,
+        "description": one.description,
+    }
+
+
+def _get(arguments: Namespace) -> int:
+    out = Output(arguments)
+    with connected(arguments) as client:
+        value = client.settings.get(arguments.key, resource=arguments.resource)
+    if out.as_json:
+        out.json({"key": arguments.key, "value": value, "resource": arguments.resource or None})
+    else:
+        out.line(_spelled(value))
+    return 0
+
+
+def _set(arguments: Namespace) -> int:
+    return _change(arguments, arguments.value)
+
+
+def _reset(arguments: Namespace) -> int:
+    return _change(arguments, None)
+
+
+def _change(arguments: Namespace, value: "Value | None") -> int:
+    out = Output(arguments)
+    with connected(arguments, create=True) as client:
+        if value is None:
+            changed = client.settings.reset(arguments.key, resource=arguments.resource)
+        else:
+            changed = client.settings.set(arguments.key, value, resource=arguments.resource)
+    if out.as_json:
+        shape = {"key": changed.key, "before": changed.before, "value": changed.value}
+        out.json({**shape, "resource": changed.resource or None})
+        return 0
+    where = f" for {changed.resource}" if changed.resource else ""
+    out.line(f"{changed.key}{where}: {_spelled(changed.value)} (was {_spelled(changed.before)})")
+    return 0
+
+
+def _spelled(value: "Value") -> str:
+    return str(value).lower()
