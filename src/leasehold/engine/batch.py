@@ -19,7 +19,7 @@ from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreError, StoreRejected
 from leasehold.kernel.ledger.authority import now_of, observe
-from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, Swept, SweptDue
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, SweepDue, Swept, SweptDue
 from leasehold.kernel.ledger.decide import decide
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import Event
@@ -221,9 +221,9 @@ def _decide_all(
         done.outcomes.append(outcome)
         done.events += draft.events
         done.wakes += draft.wakes
-        if type(outcome) is SweptDue:
+        if type(outcome) is SweptDue and isinstance(request.command, SweepDue):
             asked.append(place)
-            sweep_limit = max(sweep_limit, request.command.limit)  # type: ignore[attr-defined]
+            sweep_limit = max(sweep_limit, request.command.limit)
     sweeps = _sweeps(transaction, draft, sweep_limit) if sweep_limit else []
     if sweeps:
         _load_needs(transaction, draft.view, sweeps)

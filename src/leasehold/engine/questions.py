@@ -1,7 +1,9 @@
 """What a registrar can be asked, beside commands: values that cross a wire as they are, and what is answered.
 
 A question changes nothing, and waits for no writer. Each says which tenant it is about; None stands for all
-of them, which is for operators. What another tenant has does not exist for who asks about one.
+of them, which is for operators: from a caller bound to a tenant, it is about that one. What another tenant
+has does not exist for who asks about one. The head of the ledger, where it begins, and its keys belong to no
+tenant, and anybody may ask for them.
 """
 
 from typing import Any, ClassVar
@@ -71,6 +73,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     """The type of what is answered."""
     tells_time: ClassVar[bool] = True
     """Whether the answer says what is left of anything; if not, nothing is ever recorded for asking it."""
+
+    for_operators: ClassVar[bool] = False
+    """Whether the answer is about all tenants at once, so that callers bound to one get none."""
 
     tenant: str | None = None
 
@@ -166,6 +171,7 @@ class IsAnythingDue(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask whether time has done anything that nobody has recorded."""
 
     answer = bool
+    for_operators = True
 
 
 class Certify(Question, frozen=True, kw_only=True, omit_defaults=True, tag="certify"):

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.chores import Chore, Chores
@@ -92,7 +94,9 @@ class Registrar:
         return None if busy is None else Failure.of(busy)
 
     def ask(self, question: Question) -> Any:
-        """Answer a question as of one moment."""
+        """Answer a question as of one moment; a caller bound to a tenant learns nothing of any other."""
+        if self._caller.tenant is not None:
+            question = self._narrowed(question, self._caller.tenant)
         also = self._also.get(type(question))
         if also is not None:
             return also(self, question)
@@ -101,6 +105,14 @@ class Registrar:
             self._is_epoch_open = True
         with self.store.snapshot() as snapshot:
             return reply(question, snapshot)
+
+    def _narrowed(self, question: Question, tenant: str) -> Question:
+        """Return a question as it is about one tenant only; refuse one that is about any other."""
+        if question.for_operators or question.tenant not in (None, tenant):
+            raise NotPermitted(
+                f"this caller is bound to tenant {tenant}, and cannot ask about others; ask an operator"
+            )
+        return replace(question, tenant=tenant)
 
     def start_job(self, job_id: str, job: Job) -> JobStatus:
         """Begin a job under an id of the caller's choosing, unless it was begun already."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from leasehold.engine.port import EntryQuery, Head, Snapshot
 from leasehold.engine.questions import (
     PAGE_MAXIMUM,
@@ -63,21 +65,24 @@ def _waiters(question: FindWaiters, snapshot: Snapshot) -> list[Waiter]:
 
 def _won(question: FindWon, snapshot: Snapshot) -> Granted | None:
     granted = won(snapshot, question.lease_ids)
-    return granted if granted is None or question.tenant in (None, granted.lease.tenant) else None
+    if granted is None or question.tenant is None:
+        return granted
+    tenants = {lease.tenant for lease in (granted.lease, *granted.also)}
+    return granted if tenants == {question.tenant} else None
 
 
 def _leases(question: ListLeases, snapshot: Snapshot) -> list[LeaseStatus]:
     _check_limit(question.query.limit)
-    return statuses_of(snapshot.leases(question.query), snapshot)
+    return statuses_of(snapshot.leases(_query(question)), snapshot)
 
 
 def _entries(question: ReadLedger, snapshot: Snapshot) -> list[Entry]:
     _check_limit(question.query.limit)
-    return snapshot.entries(question.query)
+    return snapshot.entries(_query(question))
 
 
 def _followed(question: FollowLedger, snapshot: Snapshot) -> Followed:
-    query, gone = question.query, snapshot.pruned
+    query, gone = _query(question), snapshot.pruned
     if 0 < query.after < gone:
         raise HistoryPruned(
             f"entries up to {gone} were pruned, and you have seen {query.after}; look at what "
@@ -119,6 +124,18 @@ def _one_tenant(question: Question) -> str:
     if question.tenant is None:
         raise InvalidInput("name the tenant that the resource is of", field="tenant")
     return question.tenant
+
+
+def _query(question: ListLeases | ReadLedger | FollowLedger) -> Any:
+    """Return what a question wants to have listed, of the tenant that it is about."""
+    query, tenant = question.query, question.tenant
+    if tenant is None or query.tenant == tenant:
+        return query
+    if query.tenant is not None:
+        raise InvalidInput(
+            f"the question is about tenant {tenant}, and its query about {query.tenant}", field="tenant"
+        )
+    return replace(query, tenant=tenant)
 
 
 def _check_limit(limit: int) -> None:

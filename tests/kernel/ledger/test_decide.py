@@ -175,7 +175,7 @@ class TestAdmission:
         def gate(caller: Caller, command: Command, draft: Draft) -> Refusal | None:
             asked.append(f"gate {type(command).__name__}")
             draft.get(COUNTER, "a")
-            return NO if caller.tenant == "barred" else None
+            return NO if caller.access == "barred" else None
 
         def door(caller: Caller, command: Command, draft: Draft) -> Refusal | None:
             del command, draft
@@ -196,7 +196,7 @@ class TestAdmission:
 
     @pytest.mark.parametrize(
         ("caller", "asks"),
-        [(Caller(tenant="barred"), ["gate Do"]), (Caller(access="lost"), ["gate Do", "door"])],
+        [(Caller(access="barred"), ["gate Do"]), (Caller(access="lost"), ["gate Do", "door"])],
         ids=["by the first", "by the second"],
     )
     def test_who_is_not_admitted_is_refused_before_any_rule_and_has_changed_nothing(
@@ -214,7 +214,7 @@ class TestAdmission:
     def test_a_sweep_has_to_be_admitted_too(self) -> None:
         draft, asked = self.known()
 
-        assert decide(sweep("a"), Caller(tenant="barred"), draft) == NO
+        assert decide(sweep("a"), Caller(access="barred"), draft) == NO
         assert asked == ["gate Sweep"]
 
 
@@ -285,3 +285,23 @@ def test_a_record_that_is_not_due_is_not_aged_by_a_sweep() -> None:
 
     assert decide(sweep("a"), LOCAL, draft) == Swept(ended=False)
     assert numbers(draft) == {"a": 1}
+
+
+def test_a_caller_bound_to_a_tenant_is_refused_for_another_before_anybody_is_asked() -> None:
+    def nobody(*given: object) -> None:
+        raise AssertionError("the command is of another tenant")
+
+    bound = Caller(access="key-1", tenant="acme")
+    draft = draft_of(families(nobody, admits=nobody), a=due("a", 1, 10))
+
+    for command in (DO, sweep("a"), SweepDue(tenant="acme", limit=1, request_id="r")):
+        refusal = decide(command, bound, draft)
+        assert isinstance(refusal, Refusal)
+        assert refusal.rule == "NOT_PERMITTED"
+    assert (draft.events, numbers(draft)) == ([], {"a": 1})
+
+
+def test_a_caller_bound_to_a_tenant_acts_for_that_one() -> None:
+    draft = draft_of(families(lambda command, draft: "done"))
+
+    assert decide(Do(tenant="acme", request_id="r", what="it"), Caller(tenant="acme"), draft) == "done"

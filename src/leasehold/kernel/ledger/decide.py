@@ -1,7 +1,7 @@
 """One command, decided.
 
-It is admitted, its rule is asked, what follows from it settles, and the answer is made last. A command that
-is refused has changed nothing.
+It is admitted (a caller bound to a tenant acts for no other), its rule is asked, what follows from it
+settles, and the answer is made last. A command that is refused has changed nothing.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from leasehold.kernel.ledger.commands import Caller, Command, Sweep, SweepDue, S
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.family import Rule
 from leasehold.kernel.ledger.records import Missing
-from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 
 def decide(command: Command, caller: Caller, draft: Draft) -> Any:
@@ -20,6 +20,10 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
     Raises `Missing`, and leaves nothing of the command in the draft, when the view lacks a record it needs.
     """
     draft.begin()
+    if caller.tenant is not None:
+        refusal = _trespass(command, caller.tenant)
+        if refusal is not None:
+            return refusal
     families = draft.view.families
     try:
         for admits in families.admitting:
@@ -46,6 +50,17 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
     except Missing:
         draft.undo()
         raise
+
+
+def _trespass(command: Command, tenant: str) -> Refusal | None:
+    """Refuse what a caller bound to a tenant asks of another one, or of all of them."""
+    if isinstance(command, Sweep | SweepDue):
+        detail = f"sweeping is for operators, and this caller is bound to tenant {tenant}; ask an operator"
+    elif command.tenant != tenant:
+        detail = f"this caller is bound to tenant {tenant} and cannot act for tenant {command.tenant}"
+    else:
+        return None
+    return Refusal(code=RefusalCode.REFUSED, rule="NOT_PERMITTED", detail=detail)
 
 
 def _sweep(command: Sweep, draft: Draft) -> Swept | Callable[[], Swept]:

@@ -110,9 +110,8 @@ class Draft:
         part = self.view.parts[family.name]
         before = {}
         gathering = Gathering()
-        for (
-            key
-        ) in event.keys:  # All of them first: what is lacking is read at once, and nothing is half done.
+        # All of them first: what is lacking is read at once, and nothing is half done.
+        for key in event.keys:
             with gathering.step():
                 before[key] = part.get(key)
         gathering.end()
