@@ -286,6 +286,32 @@ def test_an_interrupted_leader_leaves_the_others_to_be_answered_once(
     assert audit(watched).problems == []
 
 
+def test_who_gives_up_on_a_command_that_was_committed_unanswered_is_not_told_that_nothing_changed(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    pause = Pause(watched)
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    leader = Caller(lambda: committer.call(claim("leader")))
+    committer.wait_until_queued(2)
+    submitted = claim("submitted")
+    call = committer.submit(submitted, Mailbox())
+
+    def interrupt(batch: Batch) -> None:
+        if threading.current_thread() is leader:
+            watched.occupy()
+            raise KeyboardInterrupt
+
+    watched.after_commit = interrupt
+    pause.go_on.set()
+    first.ended()
+    leader.ended()
+    assert isinstance(leader.error, KeyboardInterrupt)
+
+    assert isinstance(committer.withdraw(call), StoreFailed)
+    assert leases_of(watched, submitted.lease_id) == {submitted.lease_id: LeaseState.ACTIVE}
+
+
 def test_a_leader_interrupted_between_the_answers_leaves_nobody_without_one(
     watched: WatchedStore, committer: SignallingCommitter
 ) -> None:

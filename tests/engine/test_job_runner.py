@@ -144,7 +144,7 @@ def test_what_failed_is_told_apart_from_what_may_have_been_done(runner: JobRunne
     assert [(one.code, one.is_unknown) for one in found.values()] == [
         ("INVALID_INPUT", False),
         ("STORE_FAILED", True),
-        ("DEFECT", False),
+        ("DEFECT", True),
     ]
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from leasehold.engine.desk import Failure, answer_of
 from leasehold.engine.port import EntryQuery, LeaseQuery, Store
@@ -17,7 +19,7 @@ from leasehold.engine.questions import (
     ReadLedger,
 )
 from leasehold.engine.registrar import Registrar
-from leasehold.errors import ClientClosed, Held, InvalidInput, StoreFull
+from leasehold.errors import ClientClosed, Held, InvalidInput, StoreError, StoreFailed, StoreFull
 from leasehold.kernel.lease.answers import Granted, Released
 from leasehold.kernel.lease.commands import Renew, Wanted
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
@@ -198,6 +200,28 @@ def test_an_outcome_is_an_answer_or_an_error(registrar: Registrar) -> None:
         answer_of(Failure.of(StoreFull("no space")), Granted)
     with pytest.raises(TypeError, match="expected Released, got Granted"):
         answer_of(outcome, Released)
+
+
+def test_a_defect_is_not_told_as_a_refusal_even_where_nobody_knows_the_exception() -> None:
+    failure = Failure.of(KeyError("x"))
+    assert isinstance(failure.error(), KeyError)
+    afar = msgspec.json.decode(msgspec.json.encode(replace(failure, cause=None)), type=Failure)
+
+    assert (afar.code, afar.is_unknown) == ("DEFECT", True)
+    assert isinstance(afar.error(), StoreFailed)
+    assert str(afar.error()) == "KeyError: 'x'"
+
+
+@pytest.mark.parametrize(("is_unknown", "kind"), [(True, StoreFailed), (False, StoreError)])
+def test_a_failure_with_a_code_that_is_not_known_here_still_says_whether_its_outcome_is(
+    is_unknown: bool, kind: type[StoreError]
+) -> None:
+    failure = Failure(code="CAMERA_ON_FIRE", message="smoke", facts={"path": "/"}, is_unknown=is_unknown)
+    error = failure.error()
+
+    assert type(error) is kind
+    assert kind.outcome_unknown is is_unknown
+    assert (str(error), error.path) == ("smoke", "/")
 
 
 def test_a_closed_registrar_takes_no_commands(registrar: Registrar) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.batch import Rules, run_batch
+from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.pruning import prune
 from leasehold.engine.recording import open_epoch, resume
@@ -224,8 +225,14 @@ def test_an_engine_that_lacks_a_family_refuses_to_write_and_says_which(
 @pytest.mark.parametrize("rebooted", [False, True])
 @pytest.mark.parametrize(
     "write",
-    [partial(open_epoch, to_write=True), resume, partial(prune, actor="olga")],
-    ids=["epoch", "resume", "prune"],
+    [
+        partial(open_epoch, to_write=True),
+        resume,
+        partial(prune, actor="olga"),
+        partial(rotate, actor="olga", reason="monthly"),
+        rebuild,
+    ],
+    ids=["epoch", "resume", "prune", "rotate", "rebuild"],
 )
 def test_an_engine_that_lacks_a_family_records_nothing_of_its_own_either(
     tmp_path: Path, clock: FakeClock, write: Callable[[SqliteStore], object], *, rebooted: bool
@@ -240,6 +247,20 @@ def test_an_engine_that_lacks_a_family_records_nothing_of_its_own_either(
     with pytest.raises(StoreUnusable, match="counter 1"):
         write(store)
     assert first.position() == position
+    store.close()
+    first.store.close()
+
+
+def test_an_engine_with_an_older_version_of_a_family_does_not_rebuild_its_records(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    path = tmp_path / "leases.db"
+    first = House(SqliteStore(path, clock=clock, families=toy_families(version=2)), clock)
+    first.run(bump("a", "1"))
+    store = with_an_older_one(path, clock)
+    with pytest.raises(StoreUnusable, match="counter 2"):
+        rebuild(store)
+    assert problems_of(first) == []
     store.close()
     first.store.close()
 

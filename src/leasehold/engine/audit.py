@@ -11,6 +11,7 @@ import msgspec
 
 from leasehold.engine.differences import differences
 from leasehold.engine.port import Head, Readable, Snapshot, Store
+from leasehold.engine.recording import refuse_unknown_families
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import key_id_of
 from leasehold.engine.walking import Progress, Walk
@@ -94,10 +95,13 @@ def _rebuild(store: Store, progress: Progress | None) -> State:
         try:
             walk.go(transaction, progress)
         except BrokenChain as error:
+            # An entry that nobody here can read is not a broken one.
+            refuse_unknown_families(walk.state.authority, transaction.families)
             raise LedgerBroken(
                 f"{error}; the tables were left alone. Restore a backup with `leasehold restore`",
                 position=error.position,
             ) from error
+        refuse_unknown_families(walk.state.authority, transaction.families)
         if walk.state.authority is None:
             raise LedgerBroken("the ledger is empty, so there is nothing to rebuild the tables from")
         transaction.rebuild(walk.state)

@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 class Call:
     """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
 
-    __slots__ = ("caller", "command", "deliver", "follower", "gate", "outcome", "told")
+    __slots__ = ("caller", "command", "deliver", "follower", "gate", "interrupted", "outcome", "told")
 
     def __init__(
         self, command: Command, deliver: Callable[[Outcome], None] | None, caller: Caller = LOCAL
@@ -29,6 +29,8 @@ class Call:
         self.deliver = deliver
         self.outcome: Outcome | None = None
         self.told = False
+        self.interrupted = False
+        """Whether somebody was interrupted in running it, perhaps after the commit."""
         self.follower: Call | None = None
         """Whose caller is to be woken by ours."""
         self.gate: Any = None

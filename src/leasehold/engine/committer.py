@@ -9,7 +9,8 @@ from the keeper), and everything while another process is writing, so that calle
 
 Promised: every command is answered exactly once. A caller that gives up before its command was taken on
 board knows that nothing was changed. A leader that is interrupted (Ctrl-C) leaves the commands of others
-to be run again, which their request ids make harmless.
+to be run again, which their request ids make harmless; who gives up on one of those is told that its outcome
+is unknown.
 """
 
 import logging
@@ -24,7 +25,7 @@ from collections.abc import Callable
 from leasehold.engine.batch import Outcome, Recall, Request, Rules, run_taken
 from leasehold.engine.call import Call, tell
 from leasehold.engine.port import Store, WouldBlock
-from leasehold.errors import ClientClosed, StoreBusy
+from leasehold.errors import ClientClosed, StoreBusy, StoreFailed
 from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 
 _COMMANDS_PER_BATCH = 1_000
@@ -114,13 +115,16 @@ class Committer:
             self._lead_in_background()
         return call
 
-    def withdraw(self, call: Call) -> StoreBusy | None:
-        """Take a submitted command back and return why; None if it is too late for that."""
+    def withdraw(self, call: Call) -> StoreBusy | StoreFailed | None:
+        """Take a submitted command back and return why; None if it is too late for that.
+
+        StoreBusy says that nothing was changed; StoreFailed, that somebody was interrupted in running it.
+        """
         with self._lock:
             if call not in self._waiting:
                 return None
             self._waiting.remove(call)
-        return self._busy()
+        return self._busy(call)
 
     def _enqueue(self, call: Call) -> bool:
         """Put a call in the queue; return whether the caller has to see to it that somebody leads."""
@@ -184,6 +188,7 @@ class Committer:
             for call in reversed(taken):
                 call.follower = None
                 if call.outcome is None and call not in self._waiting:
+                    call.interrupted = True
                     self._waiting.appendleft(call)
         for call in taken:
             if call.outcome is not None and not call.told:
@@ -216,15 +221,20 @@ class Committer:
             if call not in self._waiting:
                 return False
             self._waiting.remove(call)
-        raise self._busy()
+        raise self._busy(call)
 
-    def _busy(self) -> StoreBusy:
+    def _busy(self, call: Call) -> StoreBusy | StoreFailed:
         process_id = self._store.blocker()
-        return StoreBusy(
+        kept = (
             f"process {process_id or 'unknown'} has kept the store's write lock for more than "
-            f"{self._timeout:g} s; nothing was changed. `leasehold doctor` tells more",
-            process_id=process_id,
+            f"{self._timeout:g} s"
         )
+        if call.interrupted:
+            return StoreFailed(
+                f"{kept}, after the command was interrupted and may have been run; ask again to find out",
+                process_id=process_id,
+            )
+        return StoreBusy(f"{kept}; nothing was changed. `leasehold doctor` tells more", process_id=process_id)
 
     def _abandon(self, call: Call | None) -> None:
         """Take back the call of an interrupted caller, who may have had the lead: let the thread have it.

@@ -18,14 +18,14 @@ from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Ids
 from leasehold.engine.jobs import Job
 from leasehold.engine.questions import Question
-from leasehold.errors import LeaseholdError, StoreError, error_of, error_with
+from leasehold.errors import LeaseholdError, StoreError, StoreFailed, error_of, error_with
 from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal
 
 _AnswerType = TypeVar("_AnswerType")
 
 DEFECT = "DEFECT"
-"""The code of a failure that nobody has foreseen."""
+"""The code of a failure that nobody has foreseen, so that nobody can tell what had happened before it."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag=True):
@@ -47,14 +47,18 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
             return Failure(
                 code=error.code, message=str(error), facts=error.facts, is_unknown=unknown, cause=error
             )
-        return Failure(code=DEFECT, message=f"{type(error).__name__}: {error}", cause=error)
+        return Failure(code=DEFECT, message=f"{type(error).__name__}: {error}", is_unknown=True, cause=error)
 
     def error(self) -> Exception:
         """Return the exception that this is for callers in this language."""
         if self.cause is not None:
             cause: Exception = self.cause
             return cause
-        return error_with(self.code)(self.message, **self.facts)
+        known = error_with(self.code)
+        if known.code != self.code:
+            # Of a face, or a release, that is not known here. A refusal would say that nothing changed.
+            known = StoreFailed if self.is_unknown else StoreError
+        return known(self.message, **self.facts)
 
     def with_facts(self, **facts: object) -> "Failure":
         """Return a copy that knows more; one failure can be the outcome of several commands."""
