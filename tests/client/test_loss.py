@@ -86,10 +86,9 @@ async def test_whoever_wants_to_be_called_is_called_once_from_another_thread(
     assert calls == [("leasehold-on-lost", lease.lease_id)]
 
 
-async def test_whoever_is_called_may_use_the_client(
-    world: World, leases: Any, strangers: Any, clock: FakeClock
-) -> None:
+async def test_whoever_is_called_may_use_the_client(world: World, strangers: Any, clock: FakeClock) -> None:
     # A thread that renews, or commits, would wait here for itself.
+    leases = world.connect(holder="ann", is_steady=True)
     plain = getattr(leases, "target", leases)
     answered: list[Any] = []
     called = threading.Event()

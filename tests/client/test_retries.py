@@ -11,6 +11,12 @@ from leasehold.kernel.ledger.commands import Command
 from tests.client.worlds import World
 
 
+@pytest.fixture
+def leases(world: World) -> Any:
+    """A client called ann, on a line that loses nothing but what a test loses."""
+    return world.connect(holder="ann", is_steady=True)
+
+
 class LostReplies:
     """Lets the registrar do its work, and loses so many of its replies."""
 
@@ -47,7 +53,7 @@ async def test_a_grant_whose_reply_was_lost_is_not_a_second_grant(leases: Any, l
 
 
 async def test_who_never_gets_an_answer_is_told_how_to_ask_again(world: World) -> None:
-    leases = world.connect(holder="ann")
+    leases = world.connect(holder="ann", is_steady=True)
     failure = leasehold.StoreFailed("no answer")
     replies = LostReplies(leases, 3, failure)
 

@@ -6,6 +6,7 @@ The line keeps the promises of every desk: commands on one lease id stay in orde
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
@@ -30,6 +31,9 @@ from leasehold.kernel.ledger.refusals import Refusal
 
 JOBS = Verify | Prune | Rebuild | Backup | RotateKey | RetireKey | VouchForKey
 QUESTIONS = reduce(or_, Question.__subclasses__())
+
+
+_LOST = Failure.of(StoreFailed("the reply was lost on the line"))
 
 
 class SpelledEntry(msgspec.Struct):
@@ -66,6 +70,8 @@ class WireDesk:
         commands = reduce(or_, self._families.of_command, Sweep | SweepDue)
         self._commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(commands)
         self._lost_in_a_row = 0
+        self._lost: Counter[str] = Counter()
+        """How many replies to a request were lost, by its id."""
         self._is_steady = is_steady
 
     @property
@@ -93,25 +99,44 @@ class WireDesk:
         outcome = self._received(command, lambda: self.inner.call(self._commands.decode(sent)))
         if self._random.random() < 0.2:
             time.sleep(0.0005)
-        if isinstance(command, Acquire | Release) and not self._is_steady:
-            if self._random.random() < 0.1:
-                self._received(command, lambda: self.inner.call(self._commands.decode(sent)))
-            if self._random.random() < 0.1 and self._lost_in_a_row < 2:
-                self._lost_in_a_row += 1
-                return Failure.of(StoreFailed("the reply was lost on the line"))
-        self._lost_in_a_row = 0
-        return outcome
+        if self._repeats(command):
+            self._received(command, lambda: self.inner.call(self._commands.decode(sent)))
+        return _LOST if self._loses(command) else outcome
 
     def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Any:
-        """Send a command, in its turn."""
+        """Send a command, in its turn; some arrive twice, and some replies never do."""
         if self._families.check(command) is not None:
-            return self.inner.submit(command, deliver)  # It is refused at once, here as there.
+            return [self.inner.submit(command, deliver)]  # It is refused at once, here as there.
         sent = self._commands.decode(msgspec.json.encode(command))
-        return self.inner.submit(sent, lambda outcome: deliver(self._through(type(command), outcome)))
+        is_lost = self._loses(command)
+
+        def arrive(outcome: Outcome) -> None:
+            deliver(_LOST if is_lost else self._through(type(command), outcome))
+
+        calls = [self.inner.submit(sent, arrive)]
+        if self._repeats(command):
+            calls.append(self.inner.submit(sent, lambda outcome: None))
+        return calls
 
     def withdraw(self, call: Any) -> Failure | None:
-        busy = self.inner.withdraw(call)
+        """Take back a command, and before it what repeats it: that is behind it in the queue."""
+        busy = [self.inner.withdraw(one) for one in reversed(call)][-1]
         return None if busy is None else _spelled(busy, Failure)
+
+    def _repeats(self, command: Command) -> bool:
+        """Decide whether a command arrives twice."""
+        return self._is_bad_for(command) and self._random.random() < 0.1
+
+    def _loses(self, command: Command) -> bool:
+        """Decide whether the reply to a command is lost; a client that asks three times gets one."""
+        times = self._lost[command.request_id]
+        if not self._is_bad_for(command) or times == 2 or self._random.random() >= 0.1:
+            return False
+        self._lost[command.request_id] = times + 1
+        return True
+
+    def _is_bad_for(self, command: Command) -> bool:
+        return isinstance(command, Acquire | Release) and not self._is_steady
 
     def ask(self, question: Question) -> Any:
         """Ask; what is answered is read as what the question says it is."""
