@@ -213,6 +213,24 @@ def test_a_caller_whose_turn_does_not_come_gives_up_and_nothing_is_done(watched:
     committer.close()
 
 
+def test_who_has_given_up_is_not_taken_on_board_even_before_it_says_so(watched: WatchedStore) -> None:
+    committer = SignallingCommitter(watched, timeout=0.02)
+    watched.occupy()
+    command, mailbox = claim("door"), Mailbox()
+
+    def blocker() -> None:
+        watched.vacate()
+        committer.submit(claim("other"), mailbox)  # Queued behind whatever was left.
+        granted(mailbox.wait()[0])
+
+    watched.blocker = blocker  # type: ignore[method-assign]
+    with pytest.raises(StoreBusy, match="nothing was changed"):
+        committer.call(command)
+
+    assert leases_of(watched, command.lease_id) == {}
+    committer.close()
+
+
 def test_a_caller_that_was_taken_on_board_does_not_give_up(watched: WatchedStore) -> None:
     committer = SignallingCommitter(watched, timeout=0.02)
     on_board, time_was_up = threading.Event(), threading.Event()
