@@ -217,7 +217,10 @@ def _decide_all(
     done = Done()
     asked: list[int] = []
     for place, request in enumerate(requests):
-        outcome = _decide(transaction, draft, request)
+        try:
+            outcome = decide(request.command, request.caller, draft)
+        except Missing as missing:
+            outcome = _decide_with(missing, transaction, draft, request)
         done.outcomes.append(outcome)
         done.events += draft.events
         done.wakes += draft.wakes
@@ -233,13 +236,15 @@ def _decide_all(
     return done
 
 
-def _decide(transaction: Transaction, draft: Draft, request: Request) -> Outcome:
+def _decide_with(missing: Missing, transaction: Transaction, draft: Draft, request: Request) -> Outcome:
+    """Read what a decision was lacking, and decide again."""
     while True:
+        draft.view.load(missing.keys, transaction.read(missing.keys))
+        _load_needs(transaction, draft.view, (request.command,))
         try:
             return decide(request.command, request.caller, draft)
-        except Missing as missing:
-            draft.view.load(missing.keys, transaction.read(missing.keys))
-        _load_needs(transaction, draft.view, (request.command,))
+        except Missing as more:
+            missing = more
 
 
 def _may_sweep(transaction: Transaction, draft: Draft) -> bool:

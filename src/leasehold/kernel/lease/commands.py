@@ -105,19 +105,22 @@ class Derive(Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive
     """What a child was granted is remembered by its request alone."""
 
 
-class Spend(Command, frozen=True, kw_only=True, omit_defaults=True, tag="spend"):
-    """Use up some of a lease's budget: all of `amounts`, or nothing."""
-
-    answer = Spent
-
+class _OfOneLease(Command, frozen=True, kw_only=True, omit_defaults=True):
     lease_id: str
-    holder: str
-    amounts: Amounts
 
     @property
     def lease_ids(self) -> tuple[str, ...]:
         """Return the lease, as the commands that may name several do."""
         return (self.lease_id,)
+
+
+class Spend(_OfOneLease, frozen=True, kw_only=True, omit_defaults=True, tag="spend"):
+    """Use up some of a lease's budget: all of `amounts`, or nothing."""
+
+    answer = Spent
+
+    holder: str
+    amounts: Amounts
 
 
 class Renew(Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew"):
@@ -140,22 +143,16 @@ class Release(Command, frozen=True, kw_only=True, omit_defaults=True, tag="relea
     reason: ReleaseReason = ReleaseReason.VOLUNTARY
 
 
-class Revoke(Command, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
-    """End a lease over its holder's head. History keeps who did it and why."""
+class Revoke(_OfOneLease, frozen=True, kw_only=True, omit_defaults=True, tag="revoke"):
+    """Forcibly end a lease. History keeps who did it and why."""
 
     answer = Ended
 
-    lease_id: str
     operator: str
     reason: str
 
-    @property
-    def lease_ids(self) -> tuple[str, ...]:
-        """Return the lease, as the commands that may name several do."""
-        return (self.lease_id,)
 
-
-class ChangeMode(Command, frozen=True, kw_only=True, omit_defaults=True, tag="change_mode"):
+class ChangeMode(_OfOneLease, frozen=True, kw_only=True, omit_defaults=True, tag="change_mode"):
     """Ask to have a shared lease exclusively, or to share an exclusive one.
 
     An upgrade that has to wait for other sharers is refused as held, or with `wait` answered `Waiting`; the
@@ -166,16 +163,10 @@ class ChangeMode(Command, frozen=True, kw_only=True, omit_defaults=True, tag="ch
     answer = Granted | Waiting
     not_content = {"request_id": "", "wake": ""}
 
-    lease_id: str
     holder: str
     mode: Mode
     wait: bool = False
     wake: str = ""
-
-    @property
-    def lease_ids(self) -> tuple[str, ...]:
-        """Return the leases this command is about."""
-        return (self.lease_id,)
 
 
 class Transfer(Command, frozen=True, kw_only=True, omit_defaults=True, tag="transfer"):

@@ -69,8 +69,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     @property
     def type(self) -> str:
         """Return the event's name as the ledger spells it; up to the dot it is that of its family."""
-        tag: str = self.__struct_config__.tag  # type: ignore[assignment]
-        return tag
+        return str(self.__struct_config__.tag)
 
     @property
     def keys(self) -> tuple[str, ...]:
