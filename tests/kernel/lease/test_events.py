@@ -125,6 +125,10 @@ def test_an_event_says_whether_it_drew_a_number_and_whether_a_retry_finds_it() -
     assert BY_NAME["lease.issued"].number == TOKEN
 
 
+def test_an_event_has_no_more_to_tell_than_its_fields_unless_its_kind_says_so() -> None:
+    assert {event.story for _, event in EVENTS} == {""}
+
+
 def test_a_renewal_names_its_lease_only_if_there_is_just_one() -> None:
     def renewal(renewals: dict[str, int]) -> LeaseRenewed:
         return LeaseRenewed(tick=Tick(value=1), at_ns=1, actor="ann", holder="ann", renewals=renewals)
