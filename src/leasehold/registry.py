@@ -17,6 +17,7 @@ from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
+from leasehold.metrics.tally import TakeTally, take_tally
 from leasehold.settings.housekeeping import ApplyRetention, Housekeeper, apply_retention
 from leasehold.settings.law import settings_family
 from leasehold.settings.questions import FindEffective, ListSettings, find_effective, list_settings
@@ -44,6 +45,7 @@ REPLIES: Mapping[type[Question], Reply] = {
     Certify: _certify,
     ListSettings: list_settings,
     FindEffective: find_effective,
+    TakeTally: take_tally,
 }
 """Answers to questions that the engine knows nothing of."""
 

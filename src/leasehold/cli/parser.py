@@ -170,11 +170,12 @@ def all_commands() -> Commands:
         top,
         upkeep,
     )
+    from leasehold.metrics import commands as metrics
     from leasehold.settings import commands as settings
 
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
-    for group in (*holding, certificates, running, ledger, pruning, settings, upkeep, doctor, demo):
+    for group in (*holding, certificates, running, ledger, pruning, settings, metrics, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 

@@ -26,6 +26,7 @@ from leasehold.engine.questions import (
 )
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.metrics.tally import TakeTally, Tally
 
 if TYPE_CHECKING:
     from leasehold.certificates.keys import TrustedKeys
@@ -165,6 +166,11 @@ class AsyncReader:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
         head: Head = await self._session.ask(FindHead())
         return head
+
+    async def tally(self) -> Tally:
+        """Return counts for monitoring: who holds how many leases, who waits, and how often what happened."""
+        found: Tally = await self._session.ask(TakeTally(tenant=self._session.tenant))
+        return found
 
     async def list(
         self,

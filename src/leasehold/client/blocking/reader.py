@@ -27,6 +27,7 @@ from leasehold.engine.questions import (
 )
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.metrics.tally import TakeTally, Tally
 
 if TYPE_CHECKING:
     from leasehold.certificates.keys import TrustedKeys
@@ -164,6 +165,11 @@ class Reader:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
         head: Head = self._session.ask(FindHead())
         return head
+
+    def tally(self) -> Tally:
+        """Return counts for monitoring: who holds how many leases, who waits, and how often what happened."""
+        found: Tally = self._session.ask(TakeTally(tenant=self._session.tenant))
+        return found
 
     def list(
         self,

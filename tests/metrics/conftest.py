@@ -1,0 +1,25 @@
+"""The worlds of the client's tests, and a shell."""
+
+from tests.cli.conftest import bytecode, shell, signals_as_at_a_terminal
+from tests.client.conftest import (
+    client_kind,
+    leases,
+    pytest_pyfunc_call,
+    real_world,
+    store_kind,
+    strangers,
+    world,
+)
+
+__all__ = [
+    "bytecode",
+    "client_kind",
+    "leases",
+    "pytest_pyfunc_call",
+    "real_world",
+    "shell",
+    "signals_as_at_a_terminal",
+    "store_kind",
+    "strangers",
+    "world",
+]
