@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import uvicorn
 
+from leasehold.certificates.errors import CertificateMissing
 from leasehold.enforcing import Enforcer, LeaseMiddleware, SqliteFence
-from leasehold.enforcing.asgi import Message, Receive, Scope, Send
+from leasehold.enforcing.asgi import Message, Receive, Scope, Send, UnknownScope
 from leasehold.kernel.lease.model import Mode
 from tests.certificates.statements import KEY, OTHER_KEY
 from tests.enforcing.test_enforcer import fresh
@@ -140,6 +141,45 @@ def test_a_websocket_has_to_be_proven_before_it_is_accepted() -> None:
     ]
     proven = scope | {"headers": [(b"lease-certificate", fresh(resource="/door").encode())]}
     assert talk(protected(), proven)[1]["body"] == b"ann"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        {"path": "/door\udcff"},  # as a server hands it on that keeps the byte
+        {"path": "/door\ufffd", "raw_path": b"/door%FF"},  # as one does that replaces it
+    ],
+)
+@pytest.mark.parametrize("certified", [False, True])
+def test_a_path_that_is_not_utf_8_names_no_resource(path: dict[str, Any], certified: bool) -> None:
+    certificates = [fresh(resource="/door\ufffd")] if certified else []
+    scope = http_scope("PUT", *certificates) | path
+    start, body = talk(protected(), scope)
+    assert start["status"] == 400
+    assert json.loads(body["body"])["error"]["code"] == "REQUEST_MALFORMED"
+    closed = {"type": "websocket.close", "code": 1008, "reason": "REQUEST_MALFORMED"}
+    assert talk(protected(), scope | {"type": "websocket"}) == [closed]
+    assert talk(protected(), scope | {"method": "GET"})[1]["body"] == b"nobody"
+
+
+def test_a_path_in_utf_8_names_what_it_says(server: int) -> None:
+    certificate = fresh(resource="/tür")
+    assert ask(server, "PUT", "/t%C3%BCr", lease_certificate=certificate) == (200, "ann")
+    assert code_in(ask(server, "PUT", "/t%FCr", lease_certificate=certificate)) == (400, "REQUEST_MALFORMED")
+
+
+@pytest.mark.parametrize("kind", ["webtransport", "http2", "", "HTTP"])
+def test_a_connection_of_a_type_that_cannot_be_checked_never_reaches_the_application(kind: str) -> None:
+    with pytest.raises(UnknownScope, match="outside LeaseMiddleware"):
+        talk(protected(), http_scope("GET") | {"type": kind})
+
+
+def test_a_refusal_of_the_application_s_own_is_not_answered_for_it() -> None:
+    async def fails(scope: Scope, receive: Receive, send: Send) -> None:
+        raise CertificateMissing("of another resource")
+
+    with pytest.raises(CertificateMissing):
+        talk(LeaseMiddleware(fails, enforcer=Enforcer(keys=[KEY.public_key])), http_scope("GET"))
 
 
 def test_a_fence_that_may_have_to_wait_does_not_hold_up_the_event_loop(tmp_path: Path) -> None:

@@ -10,6 +10,10 @@ class NotProven(LeaseholdError, code="NOT_PROVEN", http_status=401, exit_code=EX
     """A claim to hold a lease was not proven."""
 
 
+class RequestMalformed(NotProven, code="REQUEST_MALFORMED", http_status=400):
+    """The request names nothing that a lease could be on."""
+
+
 class CertificateMissing(NotProven, code="CERTIFICATE_MISSING"):
     """No certificate came with the request."""
 

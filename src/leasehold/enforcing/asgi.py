@@ -6,18 +6,21 @@ that only look may go through without. The application finds the certificate as
 `scope["leasehold.certificate"]`.
 
 A request that is refused never reaches the application. Its answer is JSON: the stable code, and what to do
-next.
+next. A path that is not UTF-8 names no resource and is refused. Besides requests, only the server's `lifespan`
+events reach the application: a connection of any other type cannot be checked, so it raises UnknownScope.
 """
 
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
 from leasehold.certificates.certificate import Certificate
-from leasehold.certificates.errors import CertificateMalformed, NotProven
+from leasehold.certificates.errors import CertificateMalformed, NotProven, RequestMalformed
 from leasehold.enforcing.enforcer import Enforcer
 from leasehold.enforcing.fence import Fence
+from leasehold.errors import LeaseholdError
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -31,8 +34,19 @@ LOOKING = frozenset({"GET", "HEAD", "OPTIONS"})
 _POLICY_VIOLATION = 1008
 
 
+class UnknownScope(LeaseholdError, code="UNKNOWN_SCOPE"):
+    """A server has opened a connection of a type that cannot be checked."""
+
+
 def path_of(scope: Scope) -> str:
-    """Return the path of a request, which by default names the resource."""
+    """Return the path of a request, which by default names the resource.
+
+    Servers put replacement characters or surrogates for bytes that are not UTF-8. With the former, different
+    paths would name one resource, so the path as it was sent is looked at where the server tells it.
+    """
+    raw = scope.get("raw_path")
+    if raw is not None and not _is_utf8(unquote_to_bytes(bytes(raw))):
+        raise _not_utf8()
     return str(scope["path"])
 
 
@@ -55,16 +69,23 @@ class LeaseMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one connection."""
-        resource = self._protected(scope)
-        if resource is None:
+        if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
             return
+        if scope["type"] not in ("http", "websocket"):
+            raise UnknownScope(
+                f"cannot check a connection of type {scope['type']!r}; "
+                "handle it outside LeaseMiddleware, which knows http, websocket and lifespan"
+            )
         try:
-            certificate = await self._admit(_certificate_in(scope), resource)
+            resource = self._protected(scope)
+            proven = (
+                {} if resource is None else {STATE: await self._admit(_certificate_in(scope), resource)}
+            )
         except NotProven as error:
             await _refuse(scope, send, error)
             return
-        await self._application({**scope, STATE: certificate}, receive, send)
+        await self._application({**scope, **proven} if proven else scope, receive, send)
 
     async def _admit(self, text: str | None, resource: str) -> Certificate:
         """Ask the enforcer; from a thread, if its fence may have to wait for a disk or another process."""
@@ -75,11 +96,24 @@ class LeaseMiddleware:
         return await asyncio.to_thread(self._enforcer.admit, text, resource)
 
     def _protected(self, scope: Scope) -> str | None:
-        if scope["type"] not in ("http", "websocket"):
-            return None
         if scope["type"] == "http" and scope["method"] in self._open_methods:
             return None
-        return self._resource(scope)
+        resource = self._resource(scope)
+        if resource is not None and not _is_utf8(resource.encode(errors="surrogatepass")):
+            raise _not_utf8()
+        return resource
+
+
+def _is_utf8(octets: bytes) -> bool:
+    try:
+        octets.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _not_utf8() -> RequestMalformed:
+    return RequestMalformed("the path of the request is not UTF-8, so it names no resource; encode it as UTF-8")
 
 
 def _certificate_in(scope: Scope) -> str | None:
