@@ -9,12 +9,13 @@ import pytest
 
 from leasehold.engine.audit import Audit, audit, rebuild
 from leasehold.engine.batch import Rules, run_batch
-from leasehold.engine.port import Head
+from leasehold.engine.port import Head, Store
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import seal
 from leasehold.engine.signing import SigningKey, new_key
 from leasehold.errors import LedgerBroken
-from leasehold.kernel.lease.commands import Renew
+from leasehold.kernel.lease.budget import Budget
+from leasehold.kernel.lease.commands import Derive, Renew
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.chain import link
 from leasehold.kernel.ledger.events import KeyEnrolled, encode_event
@@ -263,6 +264,29 @@ def test_a_ledger_that_was_cut_off_together_with_its_tables_is_found_by_a_head_k
     assert found.first_bad == 7
     assert "the head that was kept" in found.problems[0]
     assert audit(shell.store, expected=kept).problems == []
+
+
+def test_a_wrong_head_is_the_only_problem_wherever_it_was_kept(store: Store) -> None:
+    """Where a commit has several entries, the state between two of them once was called wrong as well."""
+    registrar = Registrar(store)
+    parent = granted(registrar.call(claim("project", budget=Budget(tokens=10))))
+    child = Derive(
+        parent_id=parent.lease_id,
+        holder="ann",
+        child_holder="bob",
+        resource="part",
+        lease_id="child",
+        budget=Budget(tokens=3),
+        request_id="derive",
+    )
+    registrar.call(child)
+    registrar.call(release(parent))
+    with store.snapshot() as snapshot:
+        end = snapshot.head.position
+    for position in range(1, end + 1):
+        found = audit(store, expected=Head(position=position, hash=bytes(32)))
+        assert (found.first_bad, len(found.problems)) == (position, 1), found.problems
+    registrar.close()
 
 
 def test_another_entry_where_the_kept_head_was_is_found_and_named(shell: Shell) -> None:

@@ -66,11 +66,12 @@ def audit(
             walk.go(snapshot, progress)
             _check_trust(walk, trusted, first_key)
         except BrokenChain as error:
+            # Nothing more is said of the state: it may be one from the middle of a commit, which never was.
             first_bad = error.position
             problems.append(str(error))
         else:
             problems += _differences(walk, snapshot)
-        problems += invariants(walk.state, snapshot.families)
+            problems += invariants(walk.state, snapshot.families)
         return Audit(
             entries=walk.head.position,
             pruned=walk.began.position if walk.began is not None else 0,
