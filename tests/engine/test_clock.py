@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 
 def test_ticks_are_the_boot_clock_which_counts_sleep() -> None:
-    offset_ns = clock_module._namespace_offset_ns()
+    offset_ns = clock_module._offset_ns(clock_module._inode(clock_module._NAMESPACE))
     before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     tick = SystemClock().tick_ns()
     after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -52,18 +52,29 @@ def test_what_a_time_namespace_adds_is_taken_out_again(
 ) -> None:
     table = tmp_path / "timens_offsets"
     table.write_text(offsets)
-    monkeypatch.setattr(clock_module, "_NAMESPACE_OFFSETS", table)
+    monkeypatch.setattr(clock_module, "_NAMESPACE", tmp_path)
+    monkeypatch.setattr(clock_module, "_CHILDRENS_NAMESPACE", tmp_path)
+    monkeypatch.setattr(clock_module, "_CHILDRENS_OFFSETS", table)
     monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: 10**15 if clock == time.CLOCK_BOOTTIME else 0)
 
     assert SystemClock().tick_ns() == 10**15 - shift_ns
 
 
+def test_a_wall_clock_that_is_set_changes_no_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SystemClock()
+    before = clock.tick_ns()
+    for set_to in (0, 4_000_000_000 * SECOND):
+        monkeypatch.setattr(time, "time_ns", lambda wall_ns=set_to: wall_ns)
+        assert before <= clock.tick_ns() <= SystemClock().tick_ns()
+
+
 def test_a_kernel_without_time_namespaces_has_no_shift(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(clock_module, "_NAMESPACE_OFFSETS", tmp_path / "missing")
+    monkeypatch.setattr(clock_module, "_NAMESPACE", tmp_path / "missing")
 
-    assert clock_module._namespace_offset_ns() == 0
+    before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    assert before <= SystemClock().tick_ns() <= time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def test_an_id_is_a_uuid_of_version_7_with_the_time_in_front() -> None:

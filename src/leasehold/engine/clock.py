@@ -2,7 +2,12 @@
 
 `CLOCK_BOOTTIME` counts while the machine sleeps, which `time.monotonic()` does not: a holder that was
 suspended must not believe that its lease waited for it. All processes of one boot read the same clock; a
-time namespace shifts what its processes see, and the shift is taken out again.
+time namespace shifts what its processes see, and the shift is taken out again, also where a process changes
+its namespace while it runs: by setns(2), or because it is the forked child of one that called unshare(2).
+
+Not noticed: a change of namespace that shifts the clock by less than a millisecond. A process that has called
+unshare(2) without forking, in a namespace other than the machine's own, cannot know its own shift any more
+unless it has read its clock before; it gets UnknownTime rather than a guess.
 """
 
 import itertools
@@ -15,8 +20,17 @@ import weakref
 from pathlib import Path
 from typing import Protocol
 
+from leasehold.errors import UnknownTime
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_NAMESPACE_OFFSETS = Path("/proc/self/timens_offsets")
+_NAMESPACE = Path("/proc/self/ns/time")
+_CHILDRENS_NAMESPACE = Path("/proc/self/ns/time_for_children")
+_CHILDRENS_OFFSETS = Path("/proc/self/timens_offsets")
+"""Of the namespace that children of this process will be in, not of its own; they differ after unshare(2)."""
+_MACHINES_OWN = 0xEFFFFFFA
+"""The inode number of the time namespace that a machine boots with. It is part of the kernel's interface."""
+_NOTICED_NS = 1_000_000
 
 
 class Clock(Protocol):
@@ -40,29 +54,55 @@ class SystemClock:
     """The clock of this machine."""
 
     def __init__(self) -> None:
-        self._offset_ns = _namespace_offset_ns()
+        self._namespace: int | None = None
+        self._offset_ns = 0
+        self._wall_ahead_ns = 0
+        self._look_at_namespace()
         self.boot_id = _BOOT_ID.read_text().strip()
         """The kernel's id of this boot."""
 
     def tick_ns(self) -> int:
         """Return nanoseconds since this boot, sleep included."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self._offset_ns
+        boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        # Another namespace shifts this clock, and not the wall clock: to compare them costs a fraction of asking
+        # the kernel. A wall clock that was set looks the same, and is no harm.
+        if not -_NOTICED_NS < time.time_ns() - boot_ns - self._wall_ahead_ns < _NOTICED_NS:
+            self._look_at_namespace()
+            boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        return boot_ns - self._offset_ns
 
     wall_ns = staticmethod(time.time_ns)
     """Returns nanoseconds since 1970."""
 
+    def _look_at_namespace(self) -> None:
+        namespace = _inode(_NAMESPACE)
+        if namespace != self._namespace or namespace is None:
+            self._offset_ns = _offset_ns(namespace)
+            self._namespace = namespace
+        self._wall_ahead_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
-def _namespace_offset_ns() -> int:
-    """Return how far this process's time namespace is ahead of the machine's boot clock."""
-    try:
-        lines = _NAMESPACE_OFFSETS.read_text().splitlines()
-    except FileNotFoundError:  # a kernel without time namespaces
+
+def _offset_ns(namespace: int | None) -> int:
+    """Return how far the time namespace that this process is in is ahead of the machine's boot clock."""
+    if namespace in (None, _MACHINES_OWN):  # None: a kernel without time namespaces
         return 0
-    for line in lines:
+    if _inode(_CHILDRENS_NAMESPACE) != namespace:
+        raise UnknownTime(
+            "this process has called unshare(CLONE_NEWTIME) and not forked since, so it cannot compare its clock "
+            "with that of others; connect in a child process, or before unshare"
+        )
+    for line in _CHILDRENS_OFFSETS.read_text().splitlines():
         name, seconds, nanoseconds = line.split()
         if name in ("boottime", "7"):
-            return int(seconds) * 1_000_000_000 + int(nanoseconds)
+            return int(seconds) * NANOSECONDS_PER_SECOND + int(nanoseconds)
     return 0
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 class Ids:
