@@ -178,7 +178,7 @@ def _print(out: Output, stated: "Certificate", *, verified: bool) -> None:
         ("issuer", stated.issuer),
         ("key", stated.key_id),
     ]
-    out.facts(out.colour(title, "green" if verified else "yellow"), facts)
+    out.facts((title, "green" if verified else "yellow"), facts)
 
 
 def _scope_text(stated: "Certificate") -> str | None:

@@ -156,7 +156,7 @@ def tell(out: Output, status: "LeaseStatus", title: str) -> None:
     lease = status.lease
     until = f"{local_time(lease.expires_at_ns)} (in {format_duration(status.expires_in)})"
     out.facts(
-        out.colour(title, "green"),
+        (title, "green"),
         [
             ("lease", lease.lease_id),
             ("token", str(lease.token)),

@@ -181,7 +181,7 @@ def _spend(arguments: Namespace) -> int:
     if out.as_json:
         out.json({"lease_id": lease_id, "remaining": asdict(remaining)})
     else:
-        out.line(f"{out.colour('spent', 'green')}; left: {spelled(remaining)}")
+        out.line(("spent", "green"), f"; left: {spelled(remaining)}")
     return 0
 
 

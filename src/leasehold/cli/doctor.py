@@ -59,6 +59,6 @@ def _doctor(arguments: Namespace) -> int:
 
 def _print(out: Output, finding: "Finding") -> None:
     verdict = ("OK", "green") if finding.ok else ("PROBLEM", "red")
-    out.line(out.row([verdict, finding.check, finding.detail], [_VERDICT_WIDTH, _CHECK_WIDTH, 0]))
+    out.row([verdict, finding.check, finding.detail], [_VERDICT_WIDTH, _CHECK_WIDTH])
     if finding.advice is not None:
         out.line(f"{' ' * (_VERDICT_WIDTH + 2)}→ {finding.advice}")

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from types import FrameType
 
+from leasehold.cli.output import Output, json_of, say_on_stderr
 from leasehold.cli.parser import UsageError, parse
 from leasehold.errors import AlreadyHeld, LeaseholdError, LeaseNotFound, NotHolder
 
@@ -88,7 +89,8 @@ def _run(arguments: Namespace) -> int:
     if arguments.version:
         from leasehold import __version__
 
-        print(f'{{"version":"{__version__}"}}' if arguments.json else f"leasehold {__version__}")
+        out = Output(arguments)
+        out.line(json_of({"version": __version__}) if out.as_json else f"leasehold {__version__}")
         return 0
     code: int = arguments.runner(arguments)
     return code
@@ -99,18 +101,17 @@ def report(error: Exception, *, as_json: bool) -> int:
     if os.environ.get(DEBUG_VARIABLE):
         import traceback
 
-        traceback.print_exception(error)
+        for lines in traceback.format_exception(error):
+            for line in lines.splitlines():
+                say_on_stderr(line)
     problem = _as_ours(error)
     message = message_of(problem)
     if as_json:
-        import msgspec
-
         from leasehold.cli.shapes import error_shape
 
-        message = msgspec.json.encode({"error": error_shape(problem, message)}).decode()
+        say_on_stderr(json_of({"error": error_shape(problem, message)}))
     else:
-        message = f"leasehold: {message}"
-    print(message, file=sys.stderr, flush=True)
+        say_on_stderr(f"leasehold: {message}")
     return problem.exit_code
 
 

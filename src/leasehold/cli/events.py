@@ -223,7 +223,7 @@ exit codes: 130 interrupted · 1 error · 2 wrong usage""",
     parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
 
 
-_WATCH_WIDTHS = (6, 19, 8, 20, 20, 16, 0)
+_WATCH_WIDTHS = (6, 19, 8, 20, 20, 16)
 
 
 def _watch(arguments: Namespace) -> int:
@@ -231,12 +231,12 @@ def _watch(arguments: Namespace) -> int:
 
     out = Output(arguments)
     if not out.as_json:
-        out.line(out.row([(heading, "bold") for heading in _HEADINGS], _WATCH_WIDTHS))
+        out.row([(heading, "bold") for heading in _HEADINGS], _WATCH_WIDTHS)
     with connected(arguments) as client:
         entries = client.watch(after=arguments.after, resource=arguments.resource, holder=arguments.holder)
         for entry in entries:
             if out.as_json:
                 out.json(entry_shape(entry))
             else:
-                out.line(out.row(_entry_row(entry), _WATCH_WIDTHS))
+                out.row(_entry_row(entry), _WATCH_WIDTHS)
     return 0

@@ -134,7 +134,7 @@ def _audit_shape(found: "Audit") -> dict[str, Any]:
 
 def _tell(out: Output, found: "Audit") -> None:
     for problem in found.problems:
-        out.line(f"{out.colour('PROBLEM', 'red')}  {problem}")
+        out.line(("PROBLEM", "red"), f"  {problem}")
     if found.unsealed_before:
         out.line(f"entries up to {found.unsealed_before} are from before this ledger was sealed")
     if found.pruned:

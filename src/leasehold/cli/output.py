@@ -1,4 +1,9 @@
-"""What people see: aligned tables, local times, colours where there is a terminal to show them."""
+"""What people see: aligned tables, local times, colours where there is a terminal to show them.
+
+Promised: whatever names, metadata, file names or a certificate contain, nothing but printable characters leaves
+for a terminal, besides the colours and line ends that are ours. What is not printable is spelled as JSON
+spells it, such as \\u001b. A backslash stays as it is: `--json` is there for who needs the exact text.
+"""
 
 import os
 import sys
@@ -15,6 +20,39 @@ Cell = str | tuple[str, str]
 """A text, or a text and its colour."""
 
 
+def escaped(text: str) -> str:
+    """Return a text in which everything that could steer a terminal, or deceive its reader, is spelled out.
+
+    Control characters, and invisible ones such as those that turn the direction of writing. What JSON says
+    stays the same by this.
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _spelled(one) for one in text)
+
+
+def _spelled(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def say_on_stderr(text: str) -> None:
+    """Write a line to stderr, at once, whatever the form that answers are written in."""
+    print(escaped(text), file=sys.stderr, flush=True)
+
+
+def json_of(shape: dict[str, Any]) -> str:
+    """Return JSON, also of what is not UTF-8, such as the name of a file."""
+    import msgspec
+
+    try:
+        return msgspec.json.encode(shape).decode()
+    except UnicodeEncodeError:
+        import json
+
+        return json.dumps(msgspec.to_builtins(shape), ensure_ascii=False, separators=(",", ":"))
+
+
 class Output:
     """Where a command's answer goes, and in which form."""
 
@@ -23,19 +61,20 @@ class Output:
         self._stream = stream or sys.stdout
         self._coloured = not arguments.no_color and shows_colour(self._stream)
 
-    def line(self, text: str = "") -> None:
-        """Write a line, at once."""
-        print(text, file=self._stream, flush=True)
+    def line(self, *cells: Cell) -> None:
+        """Write a line, at once, of cells one right behind the other."""
+        print("".join(map(self.painted, cells)), file=self._stream, flush=True)
 
     def json(self, shape: dict[str, Any]) -> None:
         """Write one JSON object as one line."""
-        import msgspec
+        self.line(json_of(shape))
 
-        self.line(msgspec.json.encode(shape).decode())
-
-    def colour(self, text: str, colour: str) -> str:
-        """Return the text in a colour, if colours are shown."""
-        return f"\033[{_CODES[colour]}m{text}\033[0m" if self._coloured else text
+    def painted(self, cell: Cell) -> str:
+        """Return a cell as it may go to the terminal: escaped, and in its colour if colours are shown."""
+        if isinstance(cell, str):
+            return escaped(cell)
+        text, colour = cell
+        return f"\033[{_CODES[colour]}m{escaped(text)}\033[0m" if self._coloured else escaped(text)
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Write rows in columns as wide as their widest cell; nothing is ever cut off."""
@@ -46,23 +85,26 @@ class Output:
         """Write lines of cells in columns."""
         widths = [max(map(width_of, column)) for column in zip(*lines, strict=True)]
         for line in lines:
-            self.line(self.row(line, widths))
+            self.row(line, widths)
 
-    def row(self, cells: Sequence[Cell], widths: Sequence[int]) -> str:
-        """Return cells padded to widths. The last one is not padded: no line ends in spaces."""
-        padded = []
-        for column, cell in enumerate(cells):
-            space = "" if column == len(cells) - 1 else " " * (widths[column] - width_of(cell))
-            padded.append((cell if isinstance(cell, str) else self.colour(*cell)) + space)
-        return "  ".join(padded).rstrip()
+    def row(self, cells: Sequence[Cell], widths: Sequence[int]) -> None:
+        """Write cells padded to widths. The last one that says something is not padded: no line ends in spaces."""
+        texts = list(cells)
+        while texts and not width_of(texts[-1]):
+            texts.pop()
+        padded: list[Cell] = []
+        for column, cell in enumerate(texts):
+            space = "" if column == len(texts) - 1 else " " * (widths[column] - width_of(cell) + 2)
+            padded += [cell, space]
+        self.line(*padded)
 
-    def facts(self, title: str, facts: Iterable[tuple[str, str | None]]) -> None:
+    def facts(self, title: Cell, facts: Iterable[tuple[str, str | None]]) -> None:
         """Write a title and named facts below it; those that are None are left out."""
         known = [(name, text) for name, text in facts if text is not None]
         width = max((len(name) for name, _ in known), default=0)
-        self.line(self.colour(title, "bold"))
+        self.line((title, "bold") if isinstance(title, str) else title)
         for name, text in known:
-            self.line(f"  {self.colour(name.ljust(width), 'dim')}  {text}")
+            self.line("  ", (name.ljust(width), "dim"), "  ", text)
 
 
 def counted(number: int, noun: str) -> str:
@@ -72,7 +114,7 @@ def counted(number: int, noun: str) -> str:
 
 def width_of(cell: Cell) -> int:
     """Return how many columns of a terminal a cell takes up: some characters are two wide, some none."""
-    text = cell if isinstance(cell, str) else cell[0]
+    text = escaped(cell if isinstance(cell, str) else cell[0])
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width

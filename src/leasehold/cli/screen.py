@@ -36,7 +36,7 @@ class Screen:
         return size.columns or _COLUMNS, size.lines or _LINES
 
     def show(self, lines: Sequence[str]) -> None:
-        """Show a frame, in one write, so that nothing flickers."""
+        """Show a frame of lines that were painted, in one write, so that nothing flickers."""
         body = "\r\n".join(f"{line}{_CLEAR_LINE}" for line in lines)
         sys.stdout.write(f"{_HOME}{body}{_CLEAR_REST}")
         sys.stdout.flush()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration, parse_duration
-from leasehold.cli.output import Output, counted, local_time, width_of
+from leasehold.cli.output import Output, counted, escaped, local_time, width_of
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def _live(client: "Client", out: Output, interval: float) -> int:
     with whole_screen() as screen:
         while True:
             lines = frame(look(client), *screen.size)
-            headings = [out.colour(line, "bold") if _is_heading(line) else line for line in lines]
-            screen.show(headings)
+            screen.show([out.painted((line, "bold") if _is_heading(line) else line) for line in lines])
             key = screen.key(interval)
             if key is None or "q" in key.lower():
                 return 0
@@ -134,7 +133,7 @@ def _is_heading(line: str) -> bool:
 def frame(seen: Look, width: int, height: int, *, hint: str = "   q: quit") -> list[str]:
     """Return what to show in so many columns and lines, never more of either."""
     count = f"{counted(len(seen.holding), 'lease')}, {len(seen.waiting):,} waiting"
-    title = f"leasehold top   {count}   {local_time(seen.at_ns)}{hint}   {seen.url}"
+    title = escaped(f"leasehold top   {count}   {local_time(seen.at_ns)}{hint}   {seen.url}")
     room = max(0, height - 6)  # the title, three headings, two empty lines
     leases = _lease_rows(seen.holding)
     queues = _queue_rows(seen.waiting, seen.at_ns)
@@ -188,7 +187,7 @@ def _event_rows(events: "list[Entry]") -> list[Sequence[str]]:
 
 def _table(headings: Sequence[str], rows: list[Sequence[str]], width: int) -> list[str]:
     """Return rows in columns; a column that is wider than its share of the screen is cut."""
-    cells = [[_shown(text) for text in row] for row in (headings, *rows)]
+    cells = [[escaped(text) for text in row] for row in (headings, *rows)]
     share = max(8, width * 2 // 5)
     widths = [min(share, max(map(width_of, column))) for column in zip(*cells, strict=True)]
     return ["  ".join(_fitted(text, size) for text, size in zip(row, widths, strict=True)) for row in cells]
@@ -205,8 +204,3 @@ def _cut(text: str, size: int) -> str:
     while width_of(shown) > size:
         shown = shown[:-1]
     return shown
-
-
-def _shown(text: str) -> str:
-    """Return a text without what could steer the terminal."""
-    return "".join(letter if letter.isprintable() else "�" for letter in text)

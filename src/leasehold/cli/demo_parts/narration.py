@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from leasehold.cli.output import Output
+from leasehold.cli.output import Cell, Output
 
 
 class Claim(NamedTuple):
@@ -23,18 +23,17 @@ class Story:
         """Begin a chapter."""
         if not self._out.as_json:
             self._out.line()
-            self._out.line(self._out.colour(text, "bold"))
+            self._out.line((text, "bold"))
 
-    def say(self, text: str) -> None:
+    def say(self, *text: Cell) -> None:
         """Tell what happens."""
         if not self._out.as_json:
-            self._out.line(f"  {text}")
+            self._out.line("  ", *text)
 
     def claim(self, text: str, held: bool) -> None:
         """Claim something, which holds or does not."""
         self.claims.append(Claim(text, held))
-        mark = self._out.colour("✔", "green") if held else self._out.colour("✘", "red")
-        self.say(f"{mark} {text}")
+        self.say(("✔", "green") if held else ("✘", "red"), f" {text}")
 
     @property
     def holds(self) -> bool:

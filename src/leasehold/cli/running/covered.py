@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
+from leasehold.cli.output import say_on_stderr
 from leasehold.cli.running.board import FRONT_VARIABLE, Board
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
@@ -121,7 +122,7 @@ def _release(held: "Block", *, completed: bool) -> None:
         held_to_the_end = held.release("completed" if completed else "aborted")
     except StoreError as error:
         # The command has done its work under the lease, and its exit code says more than this does.
-        print(f"leasehold: {error}. What is held ends by itself", file=sys.stderr)
+        say_on_stderr(f"leasehold: {error}. What is held ends by itself")
         return
     if not held_to_the_end:
         raise _ended_unnoticed(held.parts())
