@@ -52,6 +52,7 @@ def test_the_codes_are_stable() -> None:
         if isinstance(kind, type) and issubclass(kind, NotProven)
     } == {
         "NotProven": ("NOT_PROVEN", 401),
+        "RequestMalformed": ("REQUEST_MALFORMED", 400),
         "CertificateMissing": ("CERTIFICATE_MISSING", 401),
         "CertificateMalformed": ("CERTIFICATE_MALFORMED", 401),
         "CertificateAlgorithm": ("CERTIFICATE_ALGORITHM", 401),

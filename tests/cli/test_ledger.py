@@ -40,7 +40,7 @@ def test_a_ledger_that_was_cut_off_is_found_by_a_head_that_was_kept(shell: Shell
 
 def test_what_is_no_head_is_wrong_usage(shell: Shell) -> None:
     for text in ("7", "x:00", "1:00", "1:zz"):
-        assert "is no head" in shell.run("verify", "--head", text, code=2).err
+        assert "invalid head" in shell.run("verify", "--head", text, code=2).err
 
 
 def test_tables_are_rebuilt_from_the_ledger(shell: Shell) -> None:

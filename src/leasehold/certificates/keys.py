@@ -21,8 +21,8 @@ class TrustedKeys:
     """A set of public keys, by name. Making one takes longer than using it: keep it."""
 
     def __init__(self, admitted: Iterable[bytes | str], retired: Iterable[bytes | str] = ()) -> None:
-        self._retired = {key_id_of(key): key for key in map(_public_key, retired)}
-        self._admitted = {key_id_of(key): key for key in map(_public_key, admitted)}
+        self._retired = {key_id_of(key): key for key in _public_keys(retired)}
+        self._admitted = {key_id_of(key): key for key in _public_keys(admitted)}
         for key_id in self._retired:
             self._admitted.pop(key_id, None)
 
@@ -42,7 +42,7 @@ class TrustedKeys:
     @classmethod
     def from_jwks(cls, document: Mapping[str, Any]) -> Self:
         """Return the keys of a JSON Web Key Set. Keys of other kinds are left out, as its standard asks."""
-        members = document.get("keys")
+        members = document.get("keys") if hasattr(document, "get") else None
         if not isinstance(members, list):
             raise InvalidInput("keys has to be a JSON Web Key Set, with a list of keys in it", field="keys")
         admitted: list[bytes] = []
@@ -78,6 +78,12 @@ class TrustedKeys:
 
 Keys = TrustedKeys | Mapping[str, Any] | Iterable[bytes | str] | bytes | str
 """A set of keys, a JSON Web Key Set, or public keys as bytes or hexadecimal digits."""
+
+
+def _public_keys(keys: Iterable[bytes | str]) -> list[bytes]:
+    if isinstance(keys, bytes | str) or not isinstance(keys, Iterable):
+        raise InvalidInput(f"keys must be a list of public keys, not {keys!r:.80}", field="keys")
+    return [_public_key(key) for key in keys]
 
 
 def _public_key(key: bytes | str) -> bytes:

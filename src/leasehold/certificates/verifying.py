@@ -23,6 +23,7 @@ from leasehold.certificates.errors import (
 )
 from leasehold.certificates.keys import Keys, TrustedKeys
 from leasehold.certificates.signing import open_signed, read_signed
+from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 DEFAULT_LEEWAY = 1.0
@@ -46,12 +47,26 @@ def verify_certificate(
     that of the moment.
     """
     trusted = TrustedKeys.of(keys)
+    wall_ns = time.time_ns() if now is None else _nanoseconds("now", now)
+    leeway_ns = _nanoseconds("leeway", leeway)
+    if not isinstance(minimum_token, int):
+        raise InvalidInput(
+            f"minimum_token must be a whole number, not {minimum_token!r:.80}", field="minimum_token"
+        )
     certificate = certificate_of(open_signed(text, trusted.public_key))
-    wall_ns = time.time_ns() if now is None else round(now * NANOSECONDS_PER_SECOND)
-    _check_time(certificate, wall_ns, round(leeway * NANOSECONDS_PER_SECOND))
+    _check_time(certificate, wall_ns, leeway_ns)
     _check_subject(certificate, issuer, tenant, resource)
     check_token(certificate.resource, certificate.token, minimum_token)
     return certificate
+
+
+def _nanoseconds(field: str, seconds: float) -> int:
+    try:
+        if seconds >= 0:
+            return round(seconds * NANOSECONDS_PER_SECOND)
+    except (TypeError, ArithmeticError):
+        pass
+    raise InvalidInput(f"{field} must be a number of seconds from 0 on, not {seconds!r:.80}", field=field)
 
 
 def read_certificate(text: str) -> Certificate:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _STANDARD_INPUT = "-"
 _SHORTER_THAN_ANY = 255
 """No certificate is as short as this; a file's name may be."""
+_FILE_BYTES = 1 << 20
+"""More than any certificate, or any set of keys, has."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -133,10 +135,16 @@ def _keys(arguments: Namespace) -> int:
 
 def _text_of(subject: str) -> str:
     if subject == _STANDARD_INPUT:
-        return sys.stdin.read().strip()
+        return sys.stdin.read(_FILE_BYTES).strip()
     if len(subject) <= _SHORTER_THAN_ANY and Path(subject).is_file():
-        return Path(subject).read_text(errors="replace").strip()
+        return _beginning_of(Path(subject)).decode(errors="replace").strip()
     return subject.strip()
+
+
+def _beginning_of(file: Path) -> bytes:
+    """Return as much of a file as anything here can be long: a device may never end."""
+    with file.open("rb") as opened:
+        return opened.read(_FILE_BYTES)
 
 
 def _trusted(arguments: Namespace) -> "Keys":
@@ -146,10 +154,10 @@ def _trusted(arguments: Namespace) -> "Keys":
 
     if arguments.keys is not None:
         try:
-            document = msgspec.json.decode(arguments.keys.read_bytes(), type=dict[str, Any])
+            document = msgspec.json.decode(_beginning_of(arguments.keys), type=dict[str, Any])
         except msgspec.DecodeError as error:
             raise UsageError(
-                f"{arguments.keys} is no JSON Web Key Set ({error}); `leasehold certificate keys` prints one"
+                f"{arguments.keys} is not a JSON Web Key Set ({error}); `leasehold certificate keys` prints one"
             ) from error
         return TrustedKeys.from_jwks(document)
     if arguments.key:

@@ -11,7 +11,7 @@ from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.naming import LEASE_HELP, lease_named
 from leasehold.cli.output import Output
-from leasehold.cli.parser import Commands, UsageError, positive_number
+from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 
 if TYPE_CHECKING:
     from leasehold.engine.questions import LeaseStatus
@@ -73,8 +73,8 @@ def budget_of(arguments: Namespace) -> "Budget | None":
     limits = {}
     for one in arguments.budget:
         part, _, number = one.partition("=")
-        if part not in _DIMENSIONS or not number.isdecimal():
-            raise UsageError(f"--budget takes {'=N, '.join(_DIMENSIONS)}=N, not {one!r}")
+        if part not in _DIMENSIONS or not is_number(number):
+            raise UsageError(f"--budget takes {'=N, '.join(_DIMENSIONS)}=N, not {one!r:.80}")
         limits[part] = int(number)
     return Budget(**limits) if limits else None
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.output import Output, local_time
-from leasehold.cli.parser import Commands, UsageError, positive_number
+from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 from leasehold.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,8 +74,10 @@ def _event_type(text: str) -> str:
 
 
 def _position(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no position; history prints them in its first column")
+    if not is_number(text):
+        raise argparse.ArgumentTypeError(
+            f"invalid position {text!r:.80}; history prints them in its first column"
+        )
     return int(text)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected_as_operator
 from leasehold.cli.output import Cell, Output, counted, local_time
-from leasehold.cli.parser import Commands
+from leasehold.cli.parser import Commands, is_number
 from leasehold.cli.progress import Progress
 from leasehold.errors import EXIT_ERROR
 
@@ -90,8 +90,8 @@ def _head_of(text: str) -> "Head":
         entry_hash = bytes.fromhex(digits)
     except ValueError:
         entry_hash = b""
-    if not (separator and position.isdecimal() and len(entry_hash) == 32):
-        raise argparse.ArgumentTypeError(f"{text!r} is no head; write what `leasehold head` prints")
+    if not (separator and is_number(position) and len(entry_hash) == 32):
+        raise argparse.ArgumentTypeError(f"invalid head {text!r:.80}; write what `leasehold head` prints")
     return Head(position=int(position), hash=entry_hash)
 
 

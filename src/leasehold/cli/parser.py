@@ -31,6 +31,9 @@ which store:
 
 `leasehold COMMAND --help` tells more about each command."""
 
+_DIGITS_MAXIMUM = 19
+"""Of the largest number that a store can keep."""
+
 _SEE_ALSO = "Global options such as --store, --tenant and --json: see `leasehold --help`."
 
 
@@ -144,10 +147,15 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         parser.add_argument("--version", action="store_true", help="print the version and exit")
 
 
+def is_number(text: str) -> bool:
+    """Say whether a text is a whole number from 0 on, with no more digits than any number here can have."""
+    return text.isdecimal() and len(text) <= _DIGITS_MAXIMUM
+
+
 def positive_number(text: str) -> int:
     """Return the number that an option was given; refuse anything but 1, 2, 3 and so on."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    if not is_number(text) or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"invalid number {text!r:.80}; write 1, 2, 3 or more")
     return int(text)
 
 
@@ -193,7 +201,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments, unknown = commands.main.parse_known_args(argv)
     if unknown:
         _refuse_unknown(commands, name, unknown, lacks_child=takes_child and child is None)
-    if takes_child and not child:
+    if takes_child and not (child and child[0]):
         raise UsageError(_lacks_child(commands.by_name[name or ""]))
     arguments.child = child
     if not hasattr(arguments, "runner") and not arguments.version:

@@ -8,7 +8,7 @@ import os
 import threading
 
 from leasehold.client.blocking.client import Client
-from leasehold.client.inputs import Duration, duration_ns, name, text, whole_number
+from leasehold.client.inputs import Duration, duration_ns, file_name, name, whole_number
 from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.quotas import Quotas
@@ -79,10 +79,10 @@ def open_registrar(
     quotas: Quotas,
 ) -> Registrar:
     """Open the store that `url` names, and the registrar on it."""
-    patience = min(duration_ns("timeout", timeout) / NANOSECONDS_PER_SECOND, threading.TIMEOUT_MAX)
-    address = os.fspath(url) if isinstance(url, os.PathLike) else url
+    longest_ns = int(threading.TIMEOUT_MAX) * NANOSECONDS_PER_SECOND
+    patience = min(duration_ns("timeout", timeout), longest_ns) / NANOSECONDS_PER_SECOND
     store = open_store(
-        None if address is None else text("url", address),
+        None if url is None else file_name("url", url),
         durability=durability,
         group=group,
         create=create,

@@ -44,4 +44,4 @@ class Holders:
         """Return who acts on a lease: whom the caller names, else its holder, or whoever is asking."""
         if given is not None:
             return text("holder", given)
-        return self.current() if isinstance(lease, str) else lease.granted.holder
+        return lease.granted.holder if isinstance(lease, AnyHeldLease) else self.current()

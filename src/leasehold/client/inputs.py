@@ -1,5 +1,6 @@
 """What callers write, checked and brought into the kernel's terms."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, get_args
@@ -8,9 +9,9 @@ import msgspec
 
 from leasehold.client.held import AnyHeldLease
 from leasehold.engine.clock import Ids, is_id
-from leasehold.engine.port import EntryQuery, LeaseQuery
+from leasehold.engine.port import EntryQuery, Head, LeaseQuery
 from leasehold.engine.questions import LeaseStatus
-from leasehold.errors import InvalidInput, LeaseholdError, error_of
+from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.commands import Wanted
 from leasehold.kernel.lease.events import LeaseEvent
@@ -20,7 +21,7 @@ from leasehold.kernel.ledger.limits import check_text
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 _WordType = TypeVar("_WordType", Mode, LeaseState, ReleaseReason)
-_Callback = Callable[[LeaseholdError], None]
+_Callback = TypeVar("_Callback", bound=Callable[..., None])
 _GrantType = TypeVar("_GrantType", Scope, Budget)
 _Item = TypeVar("_Item")
 _SHOWN_CHARACTERS = 80
@@ -50,7 +51,7 @@ def duration_ns(field: str, duration: Duration) -> int:
         if seconds >= 0 and seconds is not True:
             nanoseconds: int = round(seconds * NANOSECONDS_PER_SECOND)
             return nanoseconds
-    except (TypeError, OverflowError):
+    except (TypeError, ArithmeticError):
         if isinstance(duration, timedelta) and duration >= _NO_TIME:
             return duration // _MICROSECOND * 1_000
     raise InvalidInput(
@@ -146,6 +147,18 @@ def mapping(field: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{field} must be a mapping, not {_shown(value)}", field=field)
     return dict(value)
+
+
+def known_head(value: object) -> Head | None:
+    """Return a head that was kept elsewhere, or None; refuse anything else."""
+    if not isinstance(value, Head | None):
+        raise InvalidInput(f"head must be what head() returned, not {_shown(value)}", field="head")
+    return value
+
+
+def file_name(field: str, value: object) -> str:
+    """Return the path of a file as text; refuse what is none."""
+    return text(field, os.fspath(value) if isinstance(value, os.PathLike) else value)
 
 
 def amounts(**parts: object) -> Amounts:

@@ -19,7 +19,7 @@ import msgspec
 from leasehold.certificates.certificate import Certificate
 from leasehold.certificates.errors import CertificateMalformed, NotProven, RequestMalformed
 from leasehold.enforcing.enforcer import Enforcer
-from leasehold.enforcing.fence import Fence
+from leasehold.enforcing.fence import Fence, is_utf8
 from leasehold.errors import LeaseholdError
 
 Scope = MutableMapping[str, Any]
@@ -45,7 +45,7 @@ def path_of(scope: Scope) -> str:
     paths would name one resource, so the path as it was sent is looked at where the server tells it.
     """
     raw = scope.get("raw_path")
-    if raw is not None and not _is_utf8(unquote_to_bytes(bytes(raw))):
+    if raw is not None and not is_utf8(unquote_to_bytes(bytes(raw)).decode(errors="surrogateescape")):
         raise _not_utf8()
     return str(scope["path"])
 
@@ -79,9 +79,7 @@ class LeaseMiddleware:
             )
         try:
             resource = self._protected(scope)
-            proven = (
-                {} if resource is None else {STATE: await self._admit(_certificate_in(scope), resource)}
-            )
+            proven = {} if resource is None else {STATE: await self._admit(_certificate_in(scope), resource)}
         except NotProven as error:
             await _refuse(scope, send, error)
             return
@@ -99,21 +97,15 @@ class LeaseMiddleware:
         if scope["type"] == "http" and scope["method"] in self._open_methods:
             return None
         resource = self._resource(scope)
-        if resource is not None and not _is_utf8(resource.encode(errors="surrogatepass")):
+        if resource is not None and not is_utf8(resource):
             raise _not_utf8()
         return resource
 
 
-def _is_utf8(octets: bytes) -> bool:
-    try:
-        octets.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _not_utf8() -> RequestMalformed:
-    return RequestMalformed("the path of the request is not UTF-8, so it names no resource; encode it as UTF-8")
+    return RequestMalformed(
+        "the path of the request is not UTF-8, so it names no resource; encode it as UTF-8"
+    )
 
 
 def _certificate_in(scope: Scope) -> str | None:

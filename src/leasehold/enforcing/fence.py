@@ -16,9 +16,12 @@ from typing import NamedTuple, Protocol
 import apsw
 
 from leasehold.certificates.verifying import check_token
+from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.model import Mode
 
 _BUSY_MILLISECONDS = 30_000
+_TOKEN_LIMIT = 1 << 63
+"""What a SQLite column can keep."""
 
 
 class Seen(NamedTuple):
@@ -60,6 +63,7 @@ class Fence:
 
     def admit(self, resource: str, token: int, mode: Mode = Mode.EXCLUSIVE) -> None:
         """Remember a token as seen; raise StaleToken if it is older than one it conflicts with."""
+        _check_types(resource, token, mode)
         with self._lock:
             seen = self._seen.get(resource, Seen())
             check_token(resource, token, seen.against(mode))
@@ -67,7 +71,27 @@ class Fence:
 
     def seen(self, resource: str) -> Seen:
         """Return the highest tokens that were admitted."""
+        _check_types(resource)
         return self._seen.get(resource, Seen())
+
+
+def is_utf8(text: str) -> bool:
+    """Say whether a text can be written as UTF-8: what was not decoded from it has surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_types(resource: object, token: object = 0, mode: object = Mode.EXCLUSIVE) -> None:
+    """Refuse what cannot be compared: a token that is no whole number, such as NaN, would be above none."""
+    if not isinstance(resource, str) or not is_utf8(resource):
+        raise InvalidInput(f"resource must be text in UTF-8, not {resource!r:.80}", field="resource")
+    if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < _TOKEN_LIMIT:
+        raise InvalidInput(f"token must be a whole number below 2 ** 63, not {token!r:.80}", field="token")
+    if not isinstance(mode, Mode):
+        raise InvalidInput(f"mode must be a Mode, not {mode!r:.80}", field="mode")
 
 
 _CREATE = """
@@ -91,6 +115,7 @@ class SqliteFence:
 
     def admit(self, resource: str, token: int, mode: Mode = Mode.EXCLUSIVE) -> None:
         """Remember a token as seen; raise StaleToken if it is older than one it conflicts with."""
+        _check_types(resource, token, mode)
         with self._lock:
             seen = self._look(resource)
             check_token(resource, token, seen.against(mode))
@@ -109,6 +134,7 @@ class SqliteFence:
 
     def seen(self, resource: str) -> Seen:
         """Return the highest tokens that were admitted."""
+        _check_types(resource)
         with self._lock:
             return self._look(resource)
 

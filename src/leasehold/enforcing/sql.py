@@ -17,7 +17,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 
 def fenced_update(table: str, columns: Iterable[str], *, key: str, fence: str = "fence") -> str:
     """Return an UPDATE of the row with `:key`. Parameters are named like the columns, and `:token`."""
-    changed = [*columns]
+    changed = _names(columns)
     _check_names(table, key, fence, *changed)
     assignments = ", ".join(f"{column} = :{column}" for column in changed)
     return f"UPDATE {table} SET {assignments}, {fence} = :token WHERE {key} = :{key} AND {fence} <= :token"
@@ -25,7 +25,7 @@ def fenced_update(table: str, columns: Iterable[str], *, key: str, fence: str = 
 
 def fenced_upsert(table: str, columns: Iterable[str], *, key: str, fence: str = "fence") -> str:
     """Return an INSERT that becomes that UPDATE if the row exists."""
-    changed = [*columns]
+    changed = _names(columns)
     _check_names(table, key, fence, *changed)
     names = ", ".join([key, *changed, fence])
     values = ", ".join([f":{key}", *(f":{column}" for column in changed), ":token"])
@@ -38,6 +38,8 @@ def fenced_upsert(table: str, columns: Iterable[str], *, key: str, fence: str = 
 
 def check_written(row_count: int, *, resource: str, token: int) -> None:
     """Raise StaleToken if the statement changed no row: somebody with a higher token has written since."""
+    if not isinstance(row_count, int):
+        raise InvalidInput(f"row_count must be a whole number, not {row_count!r:.80}", field="row_count")
     if row_count < 1:
         raise StaleToken(
             f"token {token} for {resource} changed nothing: a higher one has written since, or there is no "
@@ -47,8 +49,14 @@ def check_written(row_count: int, *, resource: str, token: int) -> None:
         )
 
 
-def _check_names(*names: str) -> None:
+def _names(columns: Iterable[str]) -> list[str]:
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise InvalidInput(f"columns must be a list, not {columns!r:.80}", field="columns")
+    return list(columns)
+
+
+def _check_names(*names: object) -> None:
     """Refuse anything but plain names: these cannot be parameters, and must not carry SQL of their own."""
     for name in names:
-        if _IDENTIFIER.fullmatch(name) is None:
-            raise InvalidInput(f"{name!r} is no plain name of a table or column", field="name")
+        if not isinstance(name, str) or _IDENTIFIER.fullmatch(name) is None:
+            raise InvalidInput(f"invalid name of a table or column {name!r:.80}", field="name")

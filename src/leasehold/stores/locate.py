@@ -56,13 +56,18 @@ def open_store(
 
     if not path.is_absolute():
         path = _working_directory() / path
-    path = resolved(path)
-    if create and path.parent.name == FOLDER:
-        try:
+    try:
+        path = resolved(path)
+    except RuntimeError as error:  # How Path.resolve tells of it, up to Python 3.12.
+        raise StoreUnusable(f"{path} cannot be used as a store: {error}", path=str(path)) from error
+    except OSError as error:
+        raise system_error(error, str(path)) from error
+    try:
+        if create and path.parent.name == FOLDER:
             _hide_from_git(path.parent, group=group)
-        except OSError as error:
-            raise system_error(error, str(path)) from error
-    return SqliteStore(path, durability=durability, group=group, create=create, families=families)
+        return SqliteStore(path, durability=durability, group=group, create=create, families=families)
+    except OSError as error:
+        raise system_error(error, str(path)) from error
 
 
 def sqlite_path(address: str) -> Path | None:
@@ -72,9 +77,9 @@ def sqlite_path(address: str) -> Path | None:
         return None
     if separator and scheme == "sqlite" and rest.strip("/"):
         return Path(rest.removeprefix("//").removeprefix("/"))
-    if separator and (scheme == "sqlite" or rest.startswith("//")):
+    if (separator and (scheme == "sqlite" or rest.startswith("//"))) or not address.strip("/"):
         raise InvalidInput(
-            f"{address!r} is no address of a store; use sqlite:///path/to/leases.db or memory:", field="url"
+            f"invalid address of a store {address!r}; use sqlite:///path/to/leases.db or memory:", field="url"
         )
     return Path(address)
 
@@ -99,7 +104,7 @@ def _is_there(path: Path) -> bool:
     """
     try:
         return path.exists()
-    except PermissionError:
+    except OSError:
         return True
 
 

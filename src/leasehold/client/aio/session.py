@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from leasehold.client.aio.calls import AsyncCalls
+from leasehold.client.inputs import callback
 from leasehold.client.session import AnySession
 from leasehold.engine.clock import Clock
 from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
@@ -51,6 +52,7 @@ class AsyncSession(AnySession):
 
         `progress` is told how much of how much is done, from time to time.
         """
+        callback("progress", progress)
         job_id = self.ids.new()
         try:
             status = await self._told(self.desk.start_job, job_id, job)

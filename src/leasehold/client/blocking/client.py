@@ -140,7 +140,7 @@ class Client(Reader, Upkeep):
             ttl_ns=duration_ns("ttl", ttl),
             mode=mode if mode is Mode.EXCLUSIVE else parse("mode", Mode, mode),
             adopt=adopt,
-            max_renewals=-1 if max_renewals == -1 else whole_number("max_renewals", max_renewals),
+            max_renewals=whole_number("max_renewals", max_renewals),
             metadata={} if metadata is None else mapping("metadata", metadata),
             config_version=text("config_version", config_version),
             zone_version=text("zone_version", zone_version),

@@ -8,7 +8,16 @@ import os
 from collections.abc import Iterable
 
 from leasehold.client.blocking.session import Session
-from leasehold.client.inputs import DEFAULT_KEEP, Duration, duration_ns, text
+from leasehold.client.inputs import (
+    DEFAULT_KEEP,
+    Duration,
+    duration_ns,
+    file_name,
+    known_head,
+    several,
+    sought,
+    text,
+)
 from leasehold.engine.audit import Audit
 from leasehold.engine.jobs import (
     BackedUp,
@@ -46,7 +55,11 @@ class Upkeep:
         `head` is one that was kept elsewhere, `first_key` the name of the key that must be the first, and
         `trusted` names keys that you know although no admitted key vouches for them.
         """
-        job = Verify(head=head, first_key=first_key, trusted=tuple(trusted))
+        job = Verify(
+            head=known_head(head),
+            first_key=None if first_key is None else text("first_key", first_key),
+            trusted=tuple(text("trusted", key_id) for key_id in several("trusted", trusted)),
+        )
         return self._session.run(job, Audit, progress)
 
     def rebuild(self, *, progress: Progress | None = None) -> dict[str, int]:
@@ -77,7 +90,7 @@ class Upkeep:
         cannot be copied, as one in memory.
         """
         return self._session.run(
-            Backup(file=text("file", os.fspath(file)), overwrite=overwrite), BackedUp, progress
+            Backup(file=file_name("file", file), overwrite=overwrite), BackedUp, progress
         )
 
     def keys(self) -> list[Key]:
@@ -88,15 +101,15 @@ class Upkeep:
     def rotate_key(self, *, reason: str = "") -> Key:
         """Put a new key in the place of the one that seals the ledger; return the new one."""
         return self._session.run(
-            RotateKey(actor=self._session.holders.current(), reason=text("reason", reason)), Key
+            RotateKey(actor=self._session.holders.current(), reason=sought("reason", reason)), Key
         )
 
     def retire_key(self, key_id: str, *, reason: str = "") -> Key:
         """Let a key seal nothing any more; return it as it is then."""
         job = RetireKey(
             actor=self._session.holders.current(),
-            key_id=text("key_id", key_id),
-            reason=text("reason", reason),
+            key_id=sought("key_id", key_id),
+            reason=sought("reason", reason),
         )
         return self._session.run(job, Key)
 
@@ -104,7 +117,7 @@ class Upkeep:
         """Vouch for a key that has enrolled itself: another user's, or one after a loss; return it."""
         job = VouchForKey(
             actor=self._session.holders.current(),
-            key_id=text("key_id", key_id),
-            reason=text("reason", reason),
+            key_id=sought("key_id", key_id),
+            reason=sought("reason", reason),
         )
         return self._session.run(job, Key)

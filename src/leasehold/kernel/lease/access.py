@@ -1,5 +1,7 @@
 """Whether a lease allows something. A question about its scope: whether it still stands is another one."""
 
+from typing import Any
+
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.limits import RESOURCE_BYTES, check_text, invalid
@@ -11,10 +13,12 @@ def check_access(
 ) -> Refusal | None:
     """Refuse an access that a lease does not allow in every part; a plain lease allows nothing."""
     asked = {"work_id": work_id, "tool": tool, "namespace": namespace}
-    named = {field: name for field, name in asked.items() if name is not None}
+    named: dict[str, Any] = {field: name for field, name in asked.items() if name is not None}
     if not named:
         return invalid("access", "must name a work id, a tool or a namespace")
     for field, name in named.items():
+        if not isinstance(name, str):
+            return invalid(field, "must be text")
         refusal = check_text(field, name, RESOURCE_BYTES)
         if refusal is not None:
             return refusal
