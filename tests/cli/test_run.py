@@ -28,8 +28,13 @@ def keeper_process_of(running: Running) -> int:
     return keeper_process
 
 
+def launcher_of(running: Running) -> int:
+    (launcher,) = children_of(keeper_process_of(running))
+    return launcher
+
+
 def command_of(running: Running) -> int:
-    (command,) = children_of(keeper_process_of(running))
+    (command,) = children_of(launcher_of(running))
     return command
 
 
@@ -142,12 +147,12 @@ def test_a_signal_reaches_a_command_that_runs_before_its_parent_knows_of_it(
     may_know = shell.folder / "may know"
     os.mkfifo(may_know)
     shell.sabotage(
-        "import os, pathlib; spawn = os.posix_spawnp\n"
-        "def spawn_and_dawdle(*given, **named):\n"
-        "    command = spawn(*given, **named)\n"
+        "import pathlib; from leasehold.cli.running.launcher import Launcher; start = Launcher.start\n"
+        "def start_and_dawdle(*given):\n"
+        "    command = start(*given)\n"
         "    pathlib.Path('may know').read_text()\n"
         "    return command\n"
-        "os.posix_spawnp = spawn_and_dawdle\n"
+        "Launcher.start = start_and_dawdle\n"
     )
     running = start(shell, command=until_signal(number))
     running.send(number)
@@ -366,3 +371,78 @@ def test_a_command_that_is_suspended_keeps_its_lease(shell: Shell) -> None:
     terminal.press(b"\x04")
     assert "ended with 0" in terminal.end()[1]
     assert shell.history("job")[-1] == "released"
+
+
+WITH_AN_ORPHAN = 'echo $$; (setsid sh -c "echo \\$\\$; exec cat" <&0 &); exec cat'
+"""A command that has left something behind, in a session of its own. It tells the process id of both."""
+
+
+def processes_of(running: Running) -> dict[str, int]:
+    return {
+        "front": running.process.pid,
+        "keeper": keeper_process_of(running),
+        "launcher": launcher_of(running),
+    }
+
+
+def kill_at_once(process_ids: list[int]) -> None:
+    """Kill processes so that none of them sees another one die."""
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for process_id in process_ids:
+            os.kill(process_id, number)
+
+
+@pytest.mark.parametrize("killed", ["front keeper", "front launcher", "keeper launcher", "launcher"])
+def test_killing_any_two_processes_of_leasehold_together_ends_the_command_and_all_it_has_started(
+    shell: Shell, killed: str
+) -> None:
+    running = shell.start("run", "job", "--ttl", "1h", "--grace", "300ms", "--", "sh", "-c", WITH_AN_ORPHAN)
+    command, orphan = int(running.line()), int(running.line())
+    processes = processes_of(running)
+    until(lambda: orphan in children_of(processes["launcher"]))
+    kill_at_once([processes[name] for name in killed.split()])
+    for process_id in (command, orphan, *processes.values()):
+        wait_until_gone(process_id)
+
+
+def test_a_command_is_asked_to_end_before_it_is_killed_if_front_and_keeper_are_killed_together(
+    shell: Shell,
+) -> None:
+    script = "trap 'echo told; exit' TERM; echo started; while :; do read line; done"
+    running = start(shell, "--ttl", "1h", "--grace", "1h", command=("sh", "-c", script))
+    processes = processes_of(running)
+    kill_at_once([processes["front"], processes["keeper"]])
+    assert running.line() == "told"
+    wait_until_gone(processes["launcher"])
+
+
+def test_killing_all_processes_of_leasehold_at_once_kills_the_command(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1h")
+    command = command_of(running)
+    kill_at_once([*processes_of(running).values()])
+    wait_until_gone(command)
+
+
+@pytest.mark.parametrize(("stopped", "killed"), [("front", "keeper"), ("keeper", "front")])
+def test_a_command_does_not_outlive_its_lease_if_one_process_is_stopped_and_another_killed(
+    shell: Shell, stopped: str, killed: str
+) -> None:
+    running = start(shell, "--ttl", "1s")
+    command, processes = command_of(running), processes_of(running)
+    os.kill(processes[stopped], signal.SIGSTOP)
+    os.kill(processes[killed], signal.SIGKILL)
+    wait_until_gone(command)
+    os.kill(processes[stopped], signal.SIGKILL)
+
+
+def test_a_command_whose_launcher_was_killed_is_told_of_and_its_lease_released(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1h", "--json")
+    os.kill(launcher_of(running), signal.SIGKILL)
+    result = running.end()
+    assert (result.code, result.error["code"]) == (1, "LAUNCHER_GONE")
+    assert shell.history("job") == ["issued", "released"]
+
+
+def test_a_command_of_no_name_is_refused(shell: Shell) -> None:
+    assert "name the command after --" in shell.run("run", "job", "--", "", code=2).err
+    assert not shell.store.exists()

@@ -185,7 +185,8 @@ def test_all_leases_are_renewed_while_the_command_runs(shell: Shell) -> None:
 def test_losing_any_of_the_leases_ends_the_command_and_releases_the_others(shell: Shell, lost: str) -> None:
     running = start(shell, "--ttl", "1s", "--json")
     (keeper_process,) = children_of(running.process.pid)
-    (command,) = children_of(keeper_process)
+    (launcher,) = children_of(keeper_process)
+    (command,) = children_of(launcher)
     revoke(shell, lost)
     result = running.end()
     wait_until_gone(command)
@@ -209,7 +210,8 @@ def test_a_lease_of_several_that_ended_just_before_the_command_did_is_lost(shell
 def test_killing_leasehold_ends_the_command_and_frees_all_resources_at_once(shell: Shell) -> None:
     running = start(shell, "--ttl", "1h")
     (keeper_process,) = children_of(running.process.pid)
-    (command,) = children_of(keeper_process)
+    (launcher,) = children_of(keeper_process)
+    (command,) = children_of(launcher)
     running.send(signal.SIGKILL)
     wait_until_gone(command)
     for one in BOTH:
@@ -219,7 +221,8 @@ def test_killing_leasehold_ends_the_command_and_frees_all_resources_at_once(shel
 def test_killing_the_process_that_keeps_several_leases_ends_the_command(shell: Shell) -> None:
     running = start(shell)
     (keeper_process,) = children_of(running.process.pid)
-    (command,) = children_of(keeper_process)
+    (launcher,) = children_of(keeper_process)
+    (command,) = children_of(launcher)
     os.kill(keeper_process, signal.SIGKILL)
     result = running.end()
     assert result.code == 76
@@ -241,7 +244,8 @@ def test_the_leases_are_trusted_as_long_as_the_one_whose_window_closes_first(
     )
     running = start(shell, "--ttl", "1s")
     (keeper_process,) = children_of(running.process.pid)
-    (command,) = children_of(keeper_process)
+    (launcher,) = children_of(keeper_process)
+    (command,) = children_of(launcher)
     os.kill(keeper_process, signal.SIGSTOP)
     result = running.end()
     assert result.code == 76

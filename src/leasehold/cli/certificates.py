@@ -157,7 +157,8 @@ def _trusted(arguments: Namespace) -> "Keys":
             document = msgspec.json.decode(_beginning_of(arguments.keys), type=dict[str, Any])
         except msgspec.DecodeError as error:
             raise UsageError(
-                f"{arguments.keys} is not a JSON Web Key Set ({error}); `leasehold certificate keys` prints one"
+                f"{arguments.keys} is not a JSON Web Key Set ({error}); "
+                "`leasehold certificate keys` prints one"
             ) from error
         return TrustedKeys.from_jwks(document)
     if arguments.key:

@@ -1,8 +1,8 @@
 """What people see: aligned tables, local times, colours where there is a terminal to show them.
 
-Promised: whatever names, metadata, file names or a certificate contain, nothing but printable characters leaves
-for a terminal, besides the colours and line ends that are ours. What is not printable is spelled as JSON
-spells it, such as \\u001b. A backslash stays as it is: `--json` is there for who needs the exact text.
+Promised: whatever is in names, metadata, file names or a certificate, only printable characters leave for a
+terminal, besides colours and line ends of our own. What is not printable is spelled as JSON spells it, such
+as \\u001b. A backslash stays as it is: `--json` is there for whoever needs the exact text.
 """
 
 import os
@@ -88,7 +88,7 @@ class Output:
             self.row(line, widths)
 
     def row(self, cells: Sequence[Cell], widths: Sequence[int]) -> None:
-        """Write cells padded to widths. The last one that says something is not padded: no line ends in spaces."""
+        """Write cells padded to widths, and no spaces at the end of the line."""
         texts = list(cells)
         while texts and not width_of(texts[-1]):
             texts.pop()

@@ -6,8 +6,9 @@ that only look may go through without. The application finds the certificate as
 `scope["leasehold.certificate"]`.
 
 A request that is refused never reaches the application. Its answer is JSON: the stable code, and what to do
-next. A path that is not UTF-8 names no resource and is refused. Besides requests, only the server's `lifespan`
-events reach the application: a connection of any other type cannot be checked, so it raises UnknownScope.
+next. A path that is not UTF-8 names no resource and is refused. Besides requests, only the server's
+`lifespan` events reach the application: a connection of any other type cannot be checked, and raises
+UnknownScope.
 """
 
 from collections.abc import Awaitable, Callable, Collection, MutableMapping

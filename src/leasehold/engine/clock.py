@@ -64,8 +64,8 @@ class SystemClock:
     def tick_ns(self) -> int:
         """Return nanoseconds since this boot, sleep included."""
         boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        # Another namespace shifts this clock, and not the wall clock: to compare them costs a fraction of asking
-        # the kernel. A wall clock that was set looks the same, and is no harm.
+        # Another namespace shifts this clock, and not the wall clock: comparing them costs a fraction of what
+        # asking the kernel does. A wall clock that was set looks the same, and does no harm.
         if not -_NOTICED_NS < time.time_ns() - boot_ns - self._wall_ahead_ns < _NOTICED_NS:
             self._look_at_namespace()
             boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
@@ -88,8 +88,8 @@ def _offset_ns(namespace: int | None) -> int:
         return 0
     if _inode(_CHILDRENS_NAMESPACE) != namespace:
         raise UnknownTime(
-            "this process has called unshare(CLONE_NEWTIME) and not forked since, so it cannot compare its clock "
-            "with that of others; connect in a child process, or before unshare"
+            "this process has called unshare(CLONE_NEWTIME) and not forked since, so its clock cannot be "
+            "compared with that of others; connect in a child process, or before unshare"
         )
     for line in _CHILDRENS_OFFSETS.read_text().splitlines():
         name, seconds, nanoseconds = line.split()

@@ -1,15 +1,17 @@
 """run: a lease, or several, around another command.
 
-Two processes work together, so that no single death or pause lets the command run on without the lease:
+Three processes work together, so that no death or pause of two lets the command run on without the lease:
 
 - the *front* is the process the user started. It waits for signals, hands them on to the command, and
-  takes over if the other one is stopped or dies.
-- the *keeper process* holds and renews the lease, is the command's parent, and ends the command when the
-  lease is lost or the front is gone.
+  takes over if the keeper process is stopped or dies.
+- the *keeper process* holds and renews the lease, and ends the command when the lease is lost or the front is
+  gone.
+- the *launcher* is the command's parent, and ends the command when the other two cannot.
 
 Promised: the command is started only with the lease; it is ended (TERM, grace, KILL, and everything it has
-started with it) when the lease is lost, when the front is killed, and when the keeper process is killed, or
-stopped for longer than the lease can be trusted; the lease is released when the command has ended. A
+started with it) when the lease is lost, when the front, the keeper process or both are killed, or stopped for
+longer than the lease can be trusted; the lease is released when the command has ended and the keeper process
+lives. If all three are killed at once, the kernel kills the command, but nothing that it has started. A
 command that is suspended with Ctrl-Z keeps its lease. Where several resources are named, all of this holds
 for their leases together: none without the others, the first to be lost is the loss of all, and they can be
 trusted for as long as the one whose window closes first.
@@ -19,7 +21,8 @@ the token is for.
 
 - ``front``        signals, and stepping in
 - ``covered``      the keeper process: the lease, and the command under it
-- ``board``        what the two tell each other
+- ``launcher``     starting the command, and ending it when nobody else can
+- ``board``        what they tell each other; ``wakeup``: what they wait for
 - ``descendants``  finding and ending everything that a command has started
 """
 

@@ -7,9 +7,7 @@ command was not started. Ctrl-Z does not stop it: a command that is suspended ke
 import os
 import select
 import signal
-import sys
 import threading
-import time
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from types import FrameType
@@ -18,8 +16,10 @@ from typing import TYPE_CHECKING, NoReturn
 from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
 from leasehold.cli.output import say_on_stderr
-from leasehold.cli.running.board import FRONT_VARIABLE, Board
+from leasehold.cli.running.board import ENDING_SECONDS, FRONT_VARIABLE, Board
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
+from leasehold.cli.running.launcher import Launcher, LauncherGone
+from leasehold.cli.running.wakeup import Wakeup
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
 
 if TYPE_CHECKING:
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 EXIT_CANNOT_EXECUTE = 126
 EXIT_NOT_FOUND = 127
-
-_ENDING_SECONDS = 10.0
-"""How much longer than the grace time the ending of a command may take before the front steps in."""
 
 
 class CommandNotStarted(LeaseholdError, code="COMMAND_NOT_STARTED", exit_code=EXIT_CANNOT_EXECUTE):
@@ -50,7 +47,8 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
     interruptible = signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
     adopt_orphans()
     front_gone = board.watch_front()
-    wake_up = _Wakeup()
+    launcher = Launcher(arguments.child, board, arguments.grace, command_mask)
+    wake_up = Wakeup()
     holder = holder_of(arguments, suffix=f"/{os.getppid()}")
     if interruptible:
         signal.signal(signal.SIGTERM, _interrupt_once)
@@ -64,15 +62,14 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
         with held:
             if select.select([front_gone], [], [], 0)[0]:
                 raise FrontGone("leasehold was killed; the command was not started")
-            reset = [signal.SIGPIPE, signal.SIGXFSZ, *([signal.SIGTERM] if interruptible else [])]
-            ward = _Ward(held.parts(), board, arguments.grace, front_gone, wake_up)
+            ward = _Ward(held.parts(), board, arguments.grace, wake_up, launcher)
             try:
                 # The front has to know the deadline first: we could be stopped right after the start.
                 ward.report()
-                board.command = _start(arguments.child, held.parts(), command_mask, reset)
+                board.command = _start(launcher, arguments.child[0], held.parts())
                 code = ward.wait_for_end()
             finally:
-                board.deadline_ns = 0
+                board.forget_deadline()
                 board.command = 0  # its process id may be somebody else's by now
             _release(held, completed=code == 0)
             return code
@@ -95,25 +92,21 @@ def _interrupt_once(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _start(
-    command: list[str], leases: "Sequence[HeldLease]", mask: Iterable[int], reset: list[signal.Signals]
-) -> int:
-    environment = {
-        **os.environ,
+def _start(launcher: Launcher, command: str, leases: "Sequence[HeldLease]") -> int:
+    variables = {
         "LEASEHOLD_TOKEN": "\n".join(str(lease.token) for lease in leases),
         "LEASEHOLD_LEASE_ID": "\n".join(lease.lease_id for lease in leases),
         "LEASEHOLD_RESOURCE": "\n".join(lease.resource for lease in leases),
         HOLDER_VARIABLE: leases[0].holder,
         FRONT_VARIABLE: str(os.getppid()),
     }
-    sys.stdout.flush()
     try:
-        return os.posix_spawnp(command[0], command, environment, setsigmask=mask, setsigdef=reset)
+        return launcher.start(variables)
     except FileNotFoundError:
-        raise CommandNotFound(f"there is no command {command[0]!r}; check its name and $PATH") from None
+        raise CommandNotFound(f"there is no command {command!r}; check its name and $PATH") from None
     except OSError as error:
         raise CommandNotStarted(
-            f"{command[0]!r} cannot be executed: {error.strerror}; check its permissions"
+            f"{command!r} cannot be executed: {error.strerror}; check its permissions"
         ) from None
 
 
@@ -141,40 +134,22 @@ def _ended_unnoticed(leases: "Sequence[HeldLease]") -> LeaseLost:
     )
 
 
-class _Wakeup:
-    """Wakes the keeper process from its wait: when a child has ended, and when the lease is lost."""
-
-    def __init__(self) -> None:
-        self.descriptor, self._write_end = os.pipe()
-        os.set_blocking(self.descriptor, False)
-        os.set_blocking(self._write_end, False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-
-    def now(self) -> None:
-        """Wake it."""
-        os.write(self._write_end, b"!")
-
-    def clear(self) -> None:
-        """Forget the wake-ups so far."""
-        try:
-            os.read(self.descriptor, 4096)
-        except BlockingIOError:
-            return
-
-
 class _Ward:
     """A command that runs under leases: it may go on for as long as each of them can be trusted."""
 
     def __init__(
-        self, leases: "Sequence[HeldLease]", board: Board, grace: float, front_gone: int, wake_up: _Wakeup
+        self,
+        leases: "Sequence[HeldLease]",
+        board: Board,
+        grace: float,
+        wake_up: Wakeup,
+        launcher: Launcher,
     ) -> None:
         self._leases = leases
         self._board = board
         self._grace = grace
-        self._front_gone = front_gone
         self._wake_up = wake_up
+        self._launcher = launcher
         # Often enough for the front to hear of each renewal well before the window of the one before closes.
         self._report_every = min(1.0, leases[0].lease.ttl_ns / 1e9 / 10)
 
@@ -182,31 +157,37 @@ class _Ward:
         """Wait for the command to end, or end it; return its exit code, or raise what it was ended for."""
         poll = select.poll()
         poll.register(self._wake_up.descriptor, select.POLLIN)
-        poll.register(self._front_gone, select.POLLIN)
+        poll.register(self._board.front_lives, select.POLLIN)
+        poll.register(self._launcher.descriptor, select.POLLIN)
         while True:
             self.report()
             ready = dict(poll.poll(self._report_every * 1000))
             self._wake_up.clear()
-            if self._front_gone in ready:
+            reap()
+            if self._board.front_lives in ready:
                 self._end()
                 raise FrontGone("leasehold was killed; the command was ended and the lease released")
             losses = [lease.lost.error for lease in self._leases if lease.lost.error is not None]
             if losses:
                 self._end()
                 raise LeaseLost(f"{losses[0]}. The command was ended", **losses[0].facts)
-            status = reap().get(self._board.command)
-            if status is not None:
-                code = os.waitstatus_to_exitcode(status)
-                return code if code >= 0 else 128 - code
+            if self._launcher.descriptor in ready:
+                return self._exit_code()
 
     def report(self) -> None:
-        """Tell the front how long all leases can be trusted."""
-        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        """Tell the others how long all leases can be trusted."""
         remaining = min(lease.remaining for lease in self._leases)
         if remaining > 0:
-            self._board.deadline_ns = now_ns + int(remaining * 1e9)
+            self._board.set_deadline(remaining)
+
+    def _exit_code(self) -> int:
+        try:
+            code = os.waitstatus_to_exitcode(self._launcher.wait_status())
+        except LauncherGone:
+            self._end()  # The kernel has killed the command, but nothing that the command has started.
+            raise
+        return code if code >= 0 else 128 - code
 
     def _end(self) -> None:
-        now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        self._board.deadline_ns = now_ns + int((self._grace + _ENDING_SECONDS) * 1e9)
+        self._board.set_deadline(self._grace + ENDING_SECONDS)
         end_descendants(os.getpid(), grace=self._grace)

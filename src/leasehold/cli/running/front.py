@@ -9,10 +9,9 @@ what the outer one hands on has reached the command of the inner one as well.
 
 import os
 import signal
-import time
 from argparse import Namespace
 
-from leasehold.cli.running.board import FRONT_VARIABLE, Board
+from leasehold.cli.running.board import ENDING_SECONDS, FRONT_VARIABLE, Board
 from leasehold.cli.running.descendants import adopt_orphans, descendants, end_descendants, send
 from leasehold.errors import LeaseLost
 
@@ -28,7 +27,7 @@ _ENDS_A_START = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.
 _SENT_BY_KERNEL = 0x80
 _LOOK_EVERY_SECONDS = 1.0
 _LOOK_SOON_SECONDS = 0.05
-_PRECEDENCE_NS = 250_000_000
+_PRECEDENCE_SECONDS = 0.25
 """How much later than the keeper process we notice a closed window: it should have ended the command."""
 
 
@@ -59,10 +58,10 @@ def stand_in_front(keeper_process: int, board: Board, arguments: Namespace) -> i
             early.clear()
         ended, status = os.waitpid(keeper_process, os.WNOHANG)
         if ended:
-            code = _exit_code(status, arguments)
+            code = _exit_code(status, board, arguments)
             return code if board.is_held or not early else 128 + early[0]
-        if _is_overdue(board):
-            _step_in(keeper_process, arguments)
+        if board.is_overdue(by_seconds=_PRECEDENCE_SECONDS):
+            _step_in(keeper_process, board, arguments)
 
 
 def _is_in_our_group(command: int) -> bool:
@@ -80,21 +79,21 @@ def _hand_on(number: int, command: int) -> None:
         send(process_id, number)
 
 
-def _exit_code(status: int, arguments: Namespace) -> int:
+def _exit_code(status: int, board: Board, arguments: Namespace) -> int:
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        end_descendants(os.getpid(), grace=arguments.grace)
+        _end(board, arguments)
         raise _lost(arguments, f"was ended by signal {-code}")
     return code
 
 
-def _is_overdue(board: Board) -> bool:
-    now_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return 0 < board.deadline_ns < now_ns - _PRECEDENCE_NS
+def _end(board: Board, arguments: Namespace, *, spare: int = 0) -> None:
+    board.set_deadline(arguments.grace + ENDING_SECONDS)  # The launcher need not step in for us.
+    end_descendants(os.getpid(), grace=arguments.grace, spare=spare)
 
 
-def _step_in(keeper_process: int, arguments: Namespace) -> None:
-    end_descendants(os.getpid(), grace=arguments.grace, spare=keeper_process)
+def _step_in(keeper_process: int, board: Board, arguments: Namespace) -> None:
+    _end(board, arguments, spare=keeper_process)
     send(keeper_process, signal.SIGKILL)
     raise _lost(arguments, "has stopped working")
 
