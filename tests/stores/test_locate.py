@@ -1,10 +1,13 @@
 """Which store a program means when it does not say."""
 
+import errno
 import os
+import re
 import stat
 import subprocess
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -232,3 +235,34 @@ def test_a_file_has_several_spellings(home: Path, address: str) -> None:
 def test_an_address_of_another_kind_is_refused_with_what_to_use(address: str) -> None:
     with pytest.raises(InvalidInput, match=r"use sqlite:///path/to/leases\.db or memory:"):
         open_store(address)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ESTALE, errno.ENAMETOOLONG])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_file_that_cannot_be_looked_at_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, named: bool
+) -> None:
+    monkeypatch.delenv("LEASEHOLD_URL", raising=False)
+    monkeypatch.chdir(tmp_path)
+    look = os.stat
+
+    def fails(path: Any, **options: Any) -> os.stat_result:
+        if str(path).endswith("leases.db"):
+            raise OSError(number, os.strerror(number), str(path))
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", fails)
+    with pytest.raises(StoreUnusable, match=re.escape(os.strerror(number))):
+        leasehold.connect(tmp_path / "leases.db" if named else None)
+
+
+@pytest.mark.parametrize("address", ["/", "//", "sqlite:////"])
+def test_the_root_is_no_store(address: str) -> None:
+    with pytest.raises(InvalidInput, match="invalid address of a store"):
+        leasehold.connect(address)
+
+
+def test_links_that_lead_in_a_circle_are_no_store(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(StoreUnusable, match="cannot be used as a store"):
+        leasehold.connect(tmp_path / "loop")

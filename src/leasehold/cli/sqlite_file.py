@@ -1,6 +1,7 @@
 """What only a store in a SQLite file has, and a copy of one: everything else asks the registrar."""
 
 from argparse import Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,12 @@ def store_path(arguments: Namespace) -> Path:
             f"{address} is not in a SQLite file, and this works on nothing else; name a file with --store"
         )
     return path.absolute()
+
+
+def refuse_loop(file: Path) -> None:
+    """Raise OSError for a loop of links; up to Python 3.12, Path.resolve raises RuntimeError for one."""
+    with suppress(FileNotFoundError):
+        file.stat()
 
 
 def free_bytes(url: str) -> int:
@@ -49,5 +56,6 @@ def audit_backup(file: Path, progress: "Progress", **expected: Any) -> "Audit":
     from leasehold.registry import FAMILIES
     from leasehold.stores.sqlite.inspecting import inspected
 
+    refuse_loop(file)
     with inspected(file, families=FAMILIES) as copy:
         return audit(copy, progress, **expected)

@@ -8,7 +8,7 @@ from leasehold.cli.connecting import connected_as_operator
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
-from leasehold.cli.sqlite_file import store_path
+from leasehold.cli.sqlite_file import refuse_loop, store_path
 
 if TYPE_CHECKING:
     from leasehold.engine.jobs import BackedUp
@@ -65,6 +65,7 @@ def _restore(arguments: Namespace) -> int:
     out = Output(arguments)
     path = store_path(arguments)
     progress = Progress("restoring", out)
+    refuse_loop(arguments.file)
     copied = restore(arguments.file, path, progress)
     progress.clear()
     _tell(out, f"restored {path} from {arguments.file}", path, arguments.file, copied)
