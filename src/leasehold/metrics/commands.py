@@ -39,5 +39,6 @@ def _metrics(arguments: Namespace) -> int:
     if out.as_json:
         out.json(msgspec.to_builtins(tally))
     else:
-        out.line(prometheus_text(tally, arguments.tenant).removesuffix("\n"))
+        for line in prometheus_text(tally, arguments.tenant).removesuffix("\n").split("\n"):
+            out.line(line)
     return 0

@@ -49,4 +49,6 @@ def _agent(holder: str) -> str:
 
 
 def _escaped(text: str) -> str:
+    """Return a text as a label. What is not printable is spelled out: the text may go to a terminal."""
+    text = "".join(one if one.isprintable() or one == "\n" else f"\\u{ord(one):04x}" for one in text)
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
