@@ -238,7 +238,7 @@ class HistoryPruned(LeaseholdError, code="HISTORY_PRUNED", http_status=410):
     """Entries that were asked for are gone, so they cannot be followed without a gap."""
 
     position: int | None = None
-    """The last entry that is gone: go on behind it, if the gap does not matter."""
+    """The last entry that is gone: continue after it if the gap does not matter."""
 
 
 def _below(kind: type[LeaseholdError]) -> Iterator[type[LeaseholdError]]:

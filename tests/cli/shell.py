@@ -233,7 +233,7 @@ class Shell:
             return [status.lease for status in client.list().statuses if status.is_live]
 
     def revoke_all(self) -> None:
-        """End every lease over its holder's head."""
+        """Forcibly end every lease."""
         with self.client() as client:
             for status in client.list().statuses:
                 client.revoke(status.lease.lease_id, reason="test")

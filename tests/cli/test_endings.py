@@ -6,7 +6,7 @@ def test_release_gives_back_and_a_second_one_is_no_error(shell: Shell) -> None:
     lease = shell.json("acquire", "door")["lease_id"]
     assert shell.run("release", lease, "--reason", "completed").out == f"released {lease}\n"
     assert shell.json("show", lease)["lease"]["release_reason"] == "completed"
-    assert "was over already" in shell.run("release", lease).out
+    assert "had already ended" in shell.run("release", lease).out
     again = shell.json("release", lease)
     assert again == {"released": [], "released_count": 0, "already_over": [lease], "failed": []}
     shell.run("acquire", "door", "--holder", "somebody else")
@@ -41,7 +41,7 @@ def test_revoke_frees_at_once_and_history_knows_who_and_why(shell: Shell) -> Non
     again = shell.json("revoke", lease["lease_id"], "--reason", "stuck")
     assert again["revoked"] is False
     assert again["lease_id"] == lease["lease_id"]
-    assert "was over already" in shell.run("revoke", lease["lease_id"], "--reason", "stuck").out
+    assert "had already ended" in shell.run("revoke", lease["lease_id"], "--reason", "stuck").out
     assert (
         shell.run("revoke", "nosuch", "--reason", "x", "--json", code=76).error["code"] == "LEASE_NOT_FOUND"
     )

@@ -48,7 +48,7 @@ def test_ls_can_be_read_page_by_page(shell: Shell) -> None:
     last = shell.json("ls", "--limit", "3", "--after", first["next"])
     assert [lease["resource"] for lease in last["leases"]] == ["r2", "r3", "r4"]
     assert last["next"] is None
-    assert f"go on with --after {first['next']}" in shell.run("ls", "--limit", "2").out
+    assert f"continue with --after {first['next']}" in shell.run("ls", "--limit", "2").out
 
 
 def test_show_tells_who_holds_a_resource(shell: Shell) -> None:

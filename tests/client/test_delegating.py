@@ -93,9 +93,9 @@ async def test_a_plain_lease_has_nothing_to_spend(leases: Any) -> None:
     ("claim", "problem"),
     [
         ({"scope": "read"}, "scope must be a Scope, not 'read'"),
-        ({"scope": Scope(tools="read")}, "scope is no Scope: Expected `array`, got `str`"),  # type: ignore[arg-type]
+        ({"scope": Scope(tools="read")}, "scope is not a Scope: Expected `array`, got `str`"),  # type: ignore[arg-type]
         ({"budget": 7}, "budget must be a Budget, not 7"),
-        ({"budget": {"token": 7, "tokens": True}}, "budget is no Budget: Expected `int"),
+        ({"budget": {"token": 7, "tokens": True}}, "budget is not a Budget: Expected `int"),
         ({"budget": Budget(tokens=0)}, "budget must grant at least 1 of tokens"),
     ],
 )

@@ -127,7 +127,7 @@ def test_the_state_of_an_older_checkpoint_does_not_pass(pruned: Shell, past: Pas
     assert swapped.first_bad == 9
     replayed = pruned.after(lambda connection: keep(connection, 4, past.states[4]))
     assert replayed.first_bad == 4
-    assert "is no checkpoint" in replayed.problems[0]
+    assert "is not a checkpoint" in replayed.problems[0]
 
 
 def test_an_older_checkpoint_with_all_its_entries_does_not_pass_for_the_newest(

@@ -36,5 +36,5 @@ def test_a_ctrl_c_while_a_block_of_several_leases_ends_is_heard(tmp_path: Path) 
 
 
 def test_a_ctrl_c_while_several_leases_are_given_back_is_heard(tmp_path: Path) -> None:
-    # Then it is looked whether any of them was over already: the search is over at the first.
+    # Then it is looked whether any of them had already ended: the search is over at the first.
     interrupt_at_every_moment(tmp_path, lambda both: both.release(), one_is_over=True)

@@ -86,8 +86,8 @@ def parse_json(text: bytes) -> dict[str, Any]:
 
 
 def malformed(problem: str) -> CertificateMalformed:
-    """Return the error for a text that is no certificate."""
-    return CertificateMalformed(f"this is no certificate: {problem}; pass the text as it was issued")
+    """Return the error for a text that is not a certificate."""
+    return CertificateMalformed(f"this is not a certificate: {problem}; pass the text as it was issued")
 
 
 def encoded(data: bytes) -> str:

@@ -55,7 +55,7 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         type=parse_duration,
         default=0.0,
         metavar="TIME",
-        help="keep it closed to others for so long after the lease has expired or was revoked",
+        help="keep others out for this long after the lease has expired or was revoked",
     )
     parser.add_argument(
         "--metadata",
@@ -74,7 +74,7 @@ def add_wait_option(parser: argparse.ArgumentParser) -> None:
         type=_patience,
         default=0.0,
         metavar="TIME",
-        help="wait in line for at most so long, or `forever` (default: do not wait)",
+        help="wait up to TIME, or `forever` (default: do not wait)",
     )
 
 

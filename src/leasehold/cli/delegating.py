@@ -162,7 +162,7 @@ exit codes: 0 spent · 76 the lease is lost · 1 not enough is left, or another 
             type=positive_number,
             default=0,
             metavar="N",
-            help=f"so many {part}",
+            help=f"{part} to spend",
         )
     parser.add_argument("--request-id", metavar="ID", help="makes a repeat of this command the same request")
     add_holder_option(parser, "who holds it")

@@ -16,7 +16,7 @@ def parse_duration(text: str) -> float:
         return float(text)
     match = _DURATION.fullmatch(text)
     if not text or match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90, 90s, 5m, 1h30m or 500ms")
+        raise argparse.ArgumentTypeError(f"invalid duration {text!r}; write 90, 90s, 5m, 1h30m or 500ms")
     amounts = zip(match.groups(), _SECONDS_PER_UNIT, strict=True)
     return sum(float(amount) * seconds for amount, seconds in amounts if amount is not None)
 

@@ -1,4 +1,4 @@
-"""release, revoke, sweep: how leases end before, over the head of, or without their holder."""
+"""release, revoke, sweep: how leases end: by their holder, by an operator, or by expiry."""
 
 from argparse import Namespace
 
@@ -36,7 +36,7 @@ def _add_release(commands: Commands) -> None:
         _release,
         "give leases back",
         details="""\
-Releasing what is over already changes nothing and is no error. A resource stands for the lease that the
+Releasing what is over already changes nothing and is not an error. A resource stands for the lease that the
 holder has on it now: where several programs run under one holder's name, give the id.
 
 examples:
@@ -60,7 +60,7 @@ exit codes: 0 done · 76 a lease is not yours, or does not exist · 1 error · 2
 
 def _release(arguments: Namespace) -> int:
     if arguments.all == bool(arguments.leases):
-        raise UsageError("name the leases to release, or say --all")
+        raise UsageError("name the leases to release, or use --all")
     return _release_all(arguments) if arguments.all else _release_some(arguments)
 
 
@@ -98,7 +98,7 @@ def _release_some(arguments: Namespace) -> int:
         for lease_id in released:
             out.line(f"released {lease_id}")
         for lease_id in over:
-            out.line(f"{lease_id} was over already")
+            out.line(f"{lease_id} had already ended")
     return report_all(failed, out)
 
 
@@ -106,7 +106,7 @@ def _add_revoke(commands: Commands) -> None:
     parser = commands.add(
         "revoke",
         _revoke,
-        "end a lease over its holder's head",
+        "forcibly end a lease",
         details="""\
 For operators. The holder learns of it at its next renewal; the resource can be acquired at once, under a
 higher token. The history keeps who revoked it and why.
@@ -114,7 +114,7 @@ higher token. The history keeps who revoked it and why.
 example:
   leasehold revoke report-42 --reason "worker is stuck"
 
-exit codes: 0 revoked, or over already · 76 no such lease · 1 error · 2 wrong usage""",
+exit codes: 0 revoked, or already ended · 76 no such lease · 1 error · 2 wrong usage""",
     )
     parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the history")
@@ -136,7 +136,7 @@ def _revoke(arguments: Namespace) -> int:
         holder = "" if status is None else f", held by {status.lease.holder}"
         out.line(f"revoked {lease_id}{holder}")
     else:
-        out.line(f"{lease_id} was over already")
+        out.line(f"{lease_id} had already ended")
     return 0
 
 

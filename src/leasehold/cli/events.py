@@ -60,8 +60,10 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         metavar="TIME",
         help="who held what at that time: 2026-01-30 12:00 (local), or with a zone, 2026-01-30T12:00Z",
     )
-    parser.add_argument("--after", type=_position, default=0, metavar="N", help="go on behind this position")
-    parser.add_argument("--limit", type=positive_number, metavar="N", help="at most so many (default: all)")
+    parser.add_argument(
+        "--after", type=_position, default=0, metavar="N", help="continue after this position"
+    )
+    parser.add_argument("--limit", type=positive_number, metavar="N", help="show at most N (default: all)")
 
 
 def _event_type(text: str) -> str:
@@ -88,7 +90,7 @@ def _moment(text: str) -> "datetime":
         return datetime.fromisoformat(text).astimezone()
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time; write 2026-01-30 12:00, or 2026-01-30T12:00:00Z"
+            f"invalid time {text!r}; write 2026-01-30 12:00, or 2026-01-30T12:00:00Z"
         ) from None
 
 
@@ -209,8 +211,8 @@ def _add_watch(commands: Commands) -> None:
         _watch,
         "follow what happens, as it happens",
         details="""\
-No gap, no repeat, in order; until Ctrl-C. With --json: one object per line. Go on later where you stopped
-with --after and the last position you saw.
+No gap, no repeat, in order; until Ctrl-C. With --json: one object per line. Resume later with --after and
+the last position you saw.
 
 examples:
   leasehold watch
@@ -219,7 +221,7 @@ examples:
 exit codes: 130 interrupted · 1 error · 2 wrong usage""",
     )
     parser.add_argument(
-        "--after", type=_position, metavar="N", help="begin behind this position (default: from now on)"
+        "--after", type=_position, metavar="N", help="start after this position (default: from now on)"
     )
     parser.add_argument("--resource", metavar="NAME", help="only about this resource")
     parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")

@@ -26,7 +26,7 @@ def add_commands(commands: Commands) -> None:
         "print where the ledger ends, to keep elsewhere",
         details="""\
 Prints POSITION:HASH. Keep it where whoever can write the store cannot: `leasehold verify --head` finds with
-it what no chain can show by itself, a ledger that was cut off or written anew.
+it what no chain can show by itself, a ledger that was cut off or rewritten.
 
 example:
   leasehold head >> /mnt/elsewhere/leases.heads
@@ -36,7 +36,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     commands.add(
         "rebuild",
         _rebuild,
-        "make the tables anew from the ledger",
+        "rebuild the tables from the ledger",
         details="""\
 Replaces what the tables say by what the ledger says, in one transaction. Refused, and nothing is changed, if
 anything is wrong with the ledger.
@@ -64,7 +64,7 @@ examples:
   leasehold verify --head 4711:9f2c…   (what `leasehold head` printed earlier)
   leasehold verify --backup leases.backup
 
-exit codes: 0 all is right · 1 something is not, or an error · 2 wrong usage""",
+exit codes: 0 OK · 1 a problem was found, or an error · 2 wrong usage""",
     )
     parser.add_argument(
         "--head", type=_head_of, metavar="POSITION:HASH", help="a head that was kept elsewhere"
@@ -140,11 +140,11 @@ def _tell(out: Output, found: "Audit") -> None:
     if found.pruned:
         out.line(f"entries up to {found.pruned:,} were pruned; a checkpoint stands for them")
     if found.problems:
-        out.line("something is not right")
+        out.line("problems were found")
         return
     keys = counted(len(found.keys), "key")
     out.line(
-        f"all is right: {found.entries - found.pruned:,} entries, sealed with {keys}, and "
+        f"OK: {found.entries - found.pruned:,} entries, sealed with {keys}, and "
         f"{counted(found.leases, 'lease')} as the tables say"
     )
     out.line(f"head {_spelled(found.head)}")

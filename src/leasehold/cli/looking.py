@@ -57,9 +57,9 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     )
     chosen.add_argument("--all", action="store_true", help="leases in any state")
     parser.add_argument(
-        "--limit", type=positive_number, default=100, metavar="N", help="at most so many (default: 100)"
+        "--limit", type=positive_number, default=100, metavar="N", help="show at most N (default: 100)"
     )
-    parser.add_argument("--after", metavar="LEASE", help="go on behind this lease id")
+    parser.add_argument("--after", metavar="LEASE", help="continue after this lease id")
 
 
 def _ls(arguments: Namespace) -> int:
@@ -82,7 +82,7 @@ def _ls(arguments: Namespace) -> int:
         [_row(status) for status in statuses],
     )
     if following is not None:
-        out.line(f"there are more; go on with --after {following}")
+        out.line(f"there are more; continue with --after {following}")
     return 0
 
 
@@ -134,7 +134,7 @@ examples:
   leasehold show crawl --tree
   leasehold show 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --json
 
-exit codes: 0 done (a resource that nobody holds is no error) · 1 error · 2 wrong usage""",
+exit codes: 0 done (a resource that nobody holds is not an error) · 1 error · 2 wrong usage""",
     )
     parser.add_argument("name", metavar="LEASE_OR_RESOURCE", help="a lease id or a resource")
     parser.add_argument(

@@ -66,7 +66,7 @@ class Commands:
         """Commands of a group are named after it: `config get`."""
         self.groups: set[str] = set()
         self.with_child: set[str] = set()
-        """Those that run another command, which is written behind `--`."""
+        """Those that run another command, which is written after `--`."""
 
     def add(
         self, name: str, runner: Runner, summary: str, *, details: str, has_child: bool = False
@@ -195,7 +195,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     child: list[str] | None = None
     takes_child = name in commands.with_child
     if takes_child and "--" in argv:
-        # Everything behind the first -- belongs to the child, options and further -- included.
+        # Everything after the first -- belongs to the child, options and further -- included.
         split = list(argv).index("--")
         argv, child = argv[:split], list(argv[split + 1 :])
     arguments, unknown = commands.main.parse_known_args(argv)
@@ -258,7 +258,7 @@ def _refuse_unknown(
     several = [
         action.metavar for action in parser._actions if action.nargs == "+" and not action.option_strings
     ]
-    step = f"; write every {several[0]} in one place, before the options or behind them" if several else ""
+    step = f"; write every {several[0]} in one place, before or after the options" if several else ""
     parser.error(f"unexpected argument {argument!r}{step}")
 
 

@@ -18,12 +18,12 @@ def add_commands(commands: Commands) -> None:
         "remove old history, such that the rest can still be proved",
         details="""\
 Writes a checkpoint, which stands for all entries that are older than is to be kept, and removes those; leases
-that ended before leave the tables. Nothing that stands is removed, positions and tokens go on, and
-`leasehold verify` goes on from the checkpoint. Refused, and nothing is removed, if anything is wrong with the
-ledger. Take a backup first if you may want to look at old history again.
+that ended before leave the tables. Nothing that stands is removed, positions and tokens continue, and
+`leasehold verify` continues from the checkpoint. Refused, and nothing is removed, if anything is wrong with
+the ledger. Take a backup first if you may want to look at old history again.
 
-It works in batches, and others can write between them. The file does not get smaller by it: later entries
-fill the room. `--vacuum` gives it back to the file system.
+It works in batches, and others can write between them. The file does not shrink: later entries
+reuse the space. `--vacuum` gives it back to the file system.
 
 examples:
   leasehold prune --dry-run
@@ -44,7 +44,7 @@ exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wr
     what_else.add_argument(
         "--vacuum",
         action="store_true",
-        help="also write the file anew without the room that is free in it; nobody can write meanwhile",
+        help="also rewrite the file without its free space; nobody can write meanwhile",
     )
 
 
@@ -80,7 +80,7 @@ def _prune(arguments: Namespace) -> int:
         else:
             out.line(f"removed {what}; entry {found.checkpoint:,} stands for them")
     if arguments.vacuum:
-        out.line("the file was written anew, without the room that was free in it")
+        out.line("the file was rewritten without its free space")
     elif free and not arguments.dry_run:
         out.line(f"{free / 1024:,.0f} KiB of the file are free for later entries; --vacuum gives them back")
     return 0

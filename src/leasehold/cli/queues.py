@@ -21,15 +21,15 @@ def add_commands(commands: Commands) -> None:
         _queue,
         "show who waits for a resource",
         details="""\
-First in line first. The estimate is how long it takes until their turn comes if everybody ahead keeps the
-lease for its TTL, sharers side by side: less if somebody releases, more if somebody renews. For a path, those
-who wait for something above or below it are in the same queue.
+The next in line comes first. The estimate is how long it takes until their turn comes if everybody ahead
+keeps the lease for its TTL, sharers side by side: less if somebody releases, more if somebody renews. For a
+path, those who wait for something above or below it are in the same queue.
 
 examples:
   leasehold queue report-42
   leasehold queue /srv/reports --json
 
-exit codes: 0 done (a resource that nobody waits for is no error) · 1 error · 2 wrong usage""",
+exit codes: 0 done (a resource that nobody waits for is not an error) · 1 error · 2 wrong usage""",
     )
     parser.add_argument("resource", metavar="RESOURCE", help="what they wait for")
 

@@ -44,7 +44,7 @@ def free_bytes(url: str) -> int:
 
 
 def shrink(path: Path) -> None:
-    """Write a store's file anew without the room that is free in it."""
+    """Rewrite a store's file without its free space."""
     from leasehold.stores.sqlite import shrinking
 
     shrinking.shrink(path)

@@ -31,7 +31,8 @@ def add_commands(commands: Commands) -> None:
         "watch leases, queues and recent events live",
         details="""\
 Shows the leases that stand, who waits for what, and what happened last, and keeps that up to date; q or
-Ctrl-C ends it. With --once, or if the output is no terminal: one look, as plain text. With --json: one look.
+Ctrl-C ends it. With --once, or if the output is not a terminal: one look, as plain text. With --json: one
+look.
 
 examples:
   leasehold top

@@ -173,7 +173,7 @@ def granted(field: str, kind: type[_GrantType], value: object) -> _GrantType:
     try:
         return msgspec.convert(msgspec.to_builtins(value), kind, strict=True)
     except (TypeError, msgspec.ValidationError) as error:
-        raise InvalidInput(f"{field} is no {kind.__name__}: {error}", field=field) from None
+        raise InvalidInput(f"{field} is not a {kind.__name__}: {error}", field=field) from None
 
 
 def callback(field: str, value: _Callback | None) -> _Callback | None:
@@ -264,7 +264,7 @@ def event_type(field: str, word: object) -> str:
     found = found if "." in found else f"lease.{found}"
     if found not in known:
         short = ", ".join(sorted(kind.removeprefix("lease.") for kind in known))
-        raise InvalidInput(f"{field} {_shown(word)} is none of: {short}", field=field)
+        raise InvalidInput(f"{field} {_shown(word)} is not one of: {short}", field=field)
     return found
 
 

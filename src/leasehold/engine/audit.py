@@ -2,7 +2,7 @@
 
 An audit walks the ledger from its first entry on, checks every entry and every seal, folds them into the
 state they describe, and compares that with the tables, record by record. It reads one snapshot, so it can run
-while others write. `rebuild` makes the tables anew from a ledger that has nothing wrong with it.
+while others write. `rebuild` rebuilds the tables from a ledger that has nothing wrong with it.
 """
 
 from collections.abc import Collection
@@ -86,7 +86,7 @@ def audit(
 
 
 def rebuild(store: Store, progress: Progress | None = None) -> State:
-    """Make the tables anew from the ledger, in one transaction; raise LedgerBroken if it is not right."""
+    """Rebuild the tables from the ledger, in one transaction; raise LedgerBroken if it is not right."""
     return undisturbed(lambda: _rebuild(store, progress))
 
 

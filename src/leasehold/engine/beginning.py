@@ -58,7 +58,7 @@ def _voucher_of(kept: Checkpoint, snapshot: Snapshot) -> StoreCheckpointed:
     except (DecodeError, ValueError) as error:
         raise BrokenChain(kept.position, f"cannot be read: {error}") from error
     if not isinstance(event, StoreCheckpointed) or event.covers >= kept.position:
-        raise BrokenChain(kept.position, "is no checkpoint, although a state is kept for it")
+        raise BrokenChain(kept.position, "is not a checkpoint, although a state is kept for it")
     return event
 
 

@@ -124,7 +124,7 @@ class Ids:
         self._numbers = itertools.count(1)
 
     def new(self) -> str:
-        """Return an id that sorts behind all that this process made before."""
+        """Return an id that sorts after all that this process made before."""
         with self._lock:
             stamp = max(time.time_ns() // 1_000_000 << 12, self._last + 1)
             self._last = stamp

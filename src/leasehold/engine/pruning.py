@@ -171,7 +171,9 @@ def _ends_of_batches(
             try:
                 event = snapshot.families.decode_event(body)
             except ValueError as error:
-                raise BrokenChain(position, f"is no event that this version understands: {error}") from error
+                raise BrokenChain(
+                    position, f"is not an event that this version understands: {error}"
+                ) from error
             if not may_go(event) or (until is not None and position > until):
                 return _with_last(ends, through, start)
             worthwhile = worthwhile or not isinstance(event, StoreCheckpointed)

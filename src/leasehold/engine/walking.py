@@ -4,7 +4,7 @@ Each entry must follow the one before, match its hash, decode, be something the 
 indexed columns that match it, and be covered by the seal of a key that was admitted when the commit
 began. The walk stops at the first entry that is not, and says which and why.
 
-Not found by a walk alone: a ledger that was cut off at its end, or made anew from its first entry on with
+Not found by a walk alone: a ledger that was cut off at its end, or rewritten from its first entry on with
 keys of somebody's own. A head, or the name of the first key, kept elsewhere finds those.
 
 Of entries that were pruned nothing is left to check: the walk starts from what a checkpoint says of them.
@@ -120,9 +120,9 @@ class Walk:
                 "is a checkpoint whose state is not the one that is kept",
             )
         if self._expected is not None and self._expected.position > self.head.position:
-            raise BrokenChain(self.head.position + 1, "is missing: the head that was kept lies behind it")
+            raise BrokenChain(self.head.position + 1, "is missing: the head that was kept lies beyond it")
         if self._sealers and self.sealed < self.head.position:
-            raise BrokenChain(self.sealed + 1, "is not sealed, and neither is any behind it")
+            raise BrokenChain(self.sealed + 1, "is not sealed, and neither is any after it")
 
     def _check_page(self, page: Iterable[LedgerRow], filing: Callable[[Event], tuple[object, ...]]) -> None:
         """Check rows. A tight loop: a long history has millions."""
@@ -139,7 +139,9 @@ class Walk:
                 try:
                     event = decode(body)
                 except DecodeError as error:
-                    raise BrokenChain(place, f"is no event that this version understands: {error}") from error
+                    raise BrokenChain(
+                        place, f"is not an event that this version understands: {error}"
+                    ) from error
                 if row[5:] != filing(event):
                     raise BrokenChain(place, "its indexed columns do not match the signed entry")
                 try:

@@ -52,14 +52,14 @@ class LeaseExpired(LeaseError, code="LEASE_EXPIRED", http_status=410):
 class InvalidReleaseReason(LeaseError, ValueError, code="INVALID_RELEASE_REASON", http_status=422):
     """A text names no reason for a release."""
 
-    template = "{value!r} is no release reason"
+    template = "invalid release reason {value!r}"
     value: str
 
 
 class InvalidLeaseState(LeaseError, ValueError, code="INVALID_LEASE_STATE", http_status=422):
     """A text names no state of a lease."""
 
-    template = "{value!r} is no lease state"
+    template = "invalid lease state {value!r}"
     value: str
 
 

@@ -54,7 +54,7 @@ class LeaseReducer:
 
     @property
     def position(self) -> int:
-        """Return the highest ledger position that was folded; a replay goes on behind it."""
+        """Return the highest ledger position that was folded; a replay continues after it."""
         return self._position
 
     def apply(self, event: EventRecord, context: ReducerContext) -> None:

@@ -48,12 +48,12 @@ def test_families_are_found_by_name_event_and_command_and_come_in_their_order() 
 
 @pytest.mark.parametrize("name", ["", "two words", "dotted.name", "1st"])
 def test_the_name_of_a_family_is_an_identifier(name: str) -> None:
-    with pytest.raises(ValueError, match="is no name for one family"):
+    with pytest.raises(ValueError, match="is not a name for one family"):
         Families((bystander(name),))
 
 
 def test_no_two_families_have_one_name() -> None:
-    with pytest.raises(ValueError, match="'counter' is no name for one family"):
+    with pytest.raises(ValueError, match="'counter' is not a name for one family"):
         Families((COUNTERS, bystander(COUNTER)))
 
 

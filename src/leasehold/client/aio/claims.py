@@ -157,7 +157,7 @@ class AsyncClaims:
     async def release(
         self, lease: AsyncHeldLease | str, reason: ReleaseReason | str, holder: str | None = None
     ) -> bool:
-        """Give a lease back. Return False if it was over already; raise NotHolder if it is another's."""
+        """Give a lease back. Return False if it had already ended; raise NotHolder if it is another's."""
         command = self._release((lease_id_of(lease),), self._session.holders.of(lease, holder), reason)
         held = self._holdings.held.get(lease) if isinstance(lease, str) else lease
         if held is not None and held.process_id != os.getpid():
@@ -171,7 +171,7 @@ class AsyncClaims:
         raise error_of(outcome)
 
     async def release_together(self, leases: Sequence[AsyncHeldLease], reason: ReleaseReason | str) -> bool:
-        """Give held leases of one holder back in one commit. Return False if one of them was over already."""
+        """Give held leases of one holder back in one commit. Return False if one had already ended."""
         ours = [one for one in leases if one.kept is not None and one.belongs_elsewhere() is None]
         if not ours:
             return False

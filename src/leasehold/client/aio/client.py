@@ -121,8 +121,8 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
     ) -> AsyncAcquisition[AsyncHeldLease]:
         """Own a resource for `ttl` seconds, renewed in the background until it is released.
 
-        If somebody else holds it, wait in line for at most `wait` seconds (`True`, or `math.inf`: as long as
-        it takes; None, or 0: not at all), before those of lower `priority` (1 to 10) who came no more than
+        If somebody else holds it, wait for up to `wait` seconds in the queue (`True`, or `math.inf`: as long
+        as it takes; None, or 0: not at all), before those of lower `priority` (1 to 10) who came no more than
         10 s per level earlier. Raises `Held` if it is held, `WaitTimeout` (a kind of it) if it still is after
         that time, `Deadlock` if waiting would never end, and `AlreadyHeld` if this holder holds it and
         `adopt` is not set. `lock_delay` keeps it closed to others for so many seconds after the lease has
@@ -357,7 +357,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         reason: ReleaseReason | str = ReleaseReason.VOLUNTARY,
         holder: str | None = None,
     ) -> bool:
-        """Give a lease back. Return False if it was over already; raise NotHolder if it is another's."""
+        """Give a lease back. Return False if it had already ended; raise NotHolder if it is another's."""
         return await self._claims.release(lease, reason, holder)
 
     async def release_all(
@@ -368,7 +368,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         return await self._claims.release_all(name, parse("reason", ReleaseReason, reason))
 
     async def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
-        """End a lease over its holder's head. Return False if it was over already."""
+        """Forcibly end a lease. Return False if it had already ended."""
         command = Revoke(
             tenant=self._session.tenant,
             lease_id=text("lease_id", lease_id),

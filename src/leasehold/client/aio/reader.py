@@ -147,7 +147,7 @@ class AsyncReader:
         """Yield ledger entries as they are committed, for ever: no gap, no repeat, in order.
 
         `after` is the position of the last entry already seen; None starts with what comes from now on, and 0
-        with the first entry that was not pruned. Raises `HistoryPruned` if what comes behind `after` is gone.
+        with the first entry that was not pruned. Raises `HistoryPruned` if what comes after it is gone.
         """
         position = await self.position() if after is None else after
         while True:

@@ -185,7 +185,7 @@ class LeaseExpired(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, t
 
 
 class LeaseRevoked(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.revoked"):
-    """`actor` ended a lease over its holder's head."""
+    """`actor` ended a lease by force."""
 
     reason: str
     orphaned: bool = False

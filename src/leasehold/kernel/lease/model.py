@@ -32,7 +32,7 @@ class _Word(StrEnum):
             if member.value == text.lower():
                 return member
         known = ", ".join(member.value for member in cls)
-        raise UnknownWord(f"{text!r} is none of: {known}")
+        raise UnknownWord(f"{text!r} is not one of: {known}")
 
 
 class Mode(_Word):

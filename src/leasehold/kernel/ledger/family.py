@@ -158,7 +158,7 @@ class Families:
 
     def _take(self, family: Family) -> None:
         if not family.name.isidentifier() or self.named[family.name] is not family:
-            raise ValueError(f"{family.name!r} is no name for one family")
+            raise ValueError(f"{family.name!r} is not a name for one family")
         if family.version < 1:
             raise ValueError(f"the versions of {family.name} begin with 1")
         for event in family.events:

@@ -25,5 +25,5 @@ class MemoryTransaction(MemorySnapshot):
         return self._tables.revision
 
     def rebuild(self, state: State) -> None:
-        """Make the tables anew, but not the ledger."""
+        """Rebuild the tables, but not the ledger."""
         self._tables.rebuild(state)

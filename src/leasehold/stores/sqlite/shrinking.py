@@ -1,7 +1,7 @@
 """Giving room back to the file system that a store does not need any more.
 
 What is pruned leaves free pages in the file, and later entries fill them. Who wants the room back at once has
-the file written anew: nobody else can write meanwhile, and on the disk there has to be room for a second one.
+the file rewritten: nobody else can write meanwhile, and on the disk there has to be room for a second one.
 Whoever reads is not disturbed, but may keep the file from getting shorter until its log is next cut.
 """
 
@@ -24,7 +24,7 @@ def free_bytes(store_path: Path) -> int:
 
 
 def shrink(store_path: Path, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-    """Write the file anew without its free pages.
+    """Rewrite the file without its free pages.
 
     Raises StoreBusy if another process is writing for longer than `patience_seconds`.
     """

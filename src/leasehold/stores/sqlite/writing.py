@@ -72,7 +72,7 @@ class SqliteTransaction(SqliteSnapshot):
         )
 
     def rebuild(self, state: State) -> None:
-        """Make the tables anew, in one transaction. Soft state is left alone, and families unknown here."""
+        """Rebuild the tables, in one transaction. Soft state is left alone, and families unknown here."""
         assert state.authority is not None, "a ledger that begins has a registrar"
         cursor = self._cursor
         self._shelves.replace(cursor, state)

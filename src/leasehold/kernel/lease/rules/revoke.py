@@ -12,7 +12,7 @@ from leasehold.kernel.ledger.tick import Now
 
 
 def revoke(command: Revoke, view: LeaseView, now: Now) -> Decision | Refusal:
-    """End a lease over its holder's head, and keep who did it and why."""
+    """Forcibly end a lease, and keep who did it and why."""
     lease = view.lease(command.lease_id)
     if lease is None or lease.tenant != command.tenant:
         return not_found(command.lease_id)
