@@ -117,7 +117,7 @@ def test_upgrade_and_downgrade_change_how_a_lease_is_held(shell: Shell) -> None:
 
 @pytest.mark.parametrize("wait", ["soon", "-1", ""])
 def test_a_wait_that_makes_no_sense_is_wrong_usage(shell: Shell, wait: str) -> None:
-    assert "no duration" in shell.run("acquire", "door", f"--wait={wait}", code=2).err
+    assert "invalid duration" in shell.run("acquire", "door", f"--wait={wait}", code=2).err
 
 
 def test_a_priority_that_does_not_exist_is_refused(shell: Shell) -> None:
