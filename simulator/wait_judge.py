@@ -19,7 +19,7 @@ from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from simulator.closings import ended_before
-from simulator.crowd_judge import SECOND
+from simulator.crowd_judge import CLAIM_WINDOW_NS, SECOND
 from simulator.crowds import obstacles, would_wait_for_ever
 from simulator.stage import Stage
 from simulator.true_lease import TrueLease, place_of, touch
@@ -28,8 +28,9 @@ from simulator.witness import Witness
 
 _POLL_NS = 10 * SECOND
 _POLL_TOGETHER_NS = SECOND // 2
-_STAGGER_NS = SECOND // 50
-"""How long a waiter may be left alone; and by how much longer for each that is ahead of it."""
+_STAGGER_NS = SECOND // 200
+"""How long a waiter may be left alone that nobody is ahead of, and one with several claims; and by how much
+later than the first each further one may ask at the end of what all wait for."""
 
 
 class WaitJudge:
@@ -101,8 +102,10 @@ class WaitJudge:
         """Return after how long a waiter with a place in the queue has to ask again at the latest."""
         if len(found) > 1:
             return _POLL_TOGETHER_NS
-        if any(one.pending or one.issued_position > self._position for one in found[0]):
-            return _POLL_NS  # Of those ahead nobody knows when; and one may have had its turn since.
+        if any(one.pending for one in found[0]):
+            return CLAIM_WINDOW_NS  # Those ahead may be dead, and each of them costs no more than that.
+        if any(one.issued_position > self._position for one in found[0]):
+            return _POLL_NS  # It has had its turn since, and has not confirmed that yet.
         open_again = self._truth.settling.open_again_at
         ends = [
             one.end_tick if one.end_tick > self._first_tick else open_again(one, one.end_tick)

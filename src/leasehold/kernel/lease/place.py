@@ -5,11 +5,11 @@ from leasehold.kernel.lease.decision import last_to_expire
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.queue import holders_in_the_way, waiters_in_the_way
-from leasehold.kernel.lease.ticket import ASK_AGAIN_NS
+from leasehold.kernel.lease.ticket import ASK_AGAIN_NS, CLAIM_WINDOW_NS
 from leasehold.kernel.ledger.tick import Now
 
 _ASK_TOGETHER_NS = 500_000_000
-_STAGGER_NS = 20_000_000
+_STAGGER_NS = 5_000_000
 """By how much later than the one ahead a waiter asks when what they wait for should have ended."""
 
 
@@ -18,7 +18,7 @@ def waiting(now: Now, claimed: list[Lease], places: tuple[Place, ...]) -> Waitin
     ticket = claimed[0].ticket
     assert ticket is not None
     waited = ticket.since.until(now.tick)
-    times = [_ASK_TOGETHER_NS if len(claimed) > 1 else ASK_AGAIN_NS]
+    times = [_longest_silence_ns(claimed, places)]
     times += [
         place.expires_in_ns + (place.position - 1) * _STAGGER_NS
         for place in places
@@ -31,6 +31,18 @@ def waiting(now: Now, claimed: list[Lease], places: tuple[Place, ...]) -> Waitin
         waited_ns=max(0, now.wall_ns - ticket.since_ns) if waited is None else waited,
         ask_again_ns=min(times),
     )
+
+
+def _longest_silence_ns(claimed: list[Lease], places: tuple[Place, ...]) -> int:
+    """Return after how long a waiter should ask that knows of no end to wait for.
+
+    Whoever is first in line is woken when it has won. Whoever is behind others may be the first of them who
+    lives: nobody else would notice that those ahead do not confirm what they are granted. Asking once in
+    every claim window, it finds each of these grants before it is over, and asks again at its end.
+    """
+    if len(claimed) > 1:
+        return _ASK_TOGETHER_NS
+    return CLAIM_WINDOW_NS if places[0].position > 1 else ASK_AGAIN_NS
 
 
 def place_of(plan: Plan, one: Lease) -> Place:

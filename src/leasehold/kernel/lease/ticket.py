@@ -26,10 +26,11 @@ CLAIM_WINDOW_NS = 2 * 1_000_000_000
 KEPT_NS = 30 * 1_000_000_000
 """How long a waiter for one resource that has stopped asking keeps its place."""
 NEXT_IN_LINE = "?"
-"""Put behind the address of a waiter that has won nothing, but comes next: it need not ask before the claim
-window of whoever won is over."""
+"""Put behind the address of a waiter that has won nothing, but comes next, or was overtaken: it need not ask
+before the claim window of whoever won is over."""
 ASK_AGAIN_NS = 10 * 1_000_000_000
-"""After how long a waiter should ask again, if nobody wakes it and nothing it waits for ends earlier."""
+"""After how long the first in line should ask again, if nobody wakes it and nothing it waits for ends earlier.
+Whoever is behind others asks once in every claim window."""
 
 LAST_PLACE = "~"
 """Behind every place in a queue."""

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from leasehold.kernel.lease.answers import Ended, Granted, Waiting
 from leasehold.kernel.lease.commands import Acquire, Wanted
+from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.events import LeaseRenewed
 from leasehold.kernel.lease.model import LeaseState, Mode
 from leasehold.kernel.lease.ticket import AGEING_NS, ASK_AGAIN_NS, CLAIM_WINDOW_NS, KEPT_NS
@@ -47,7 +48,7 @@ def test_the_places_behind_the_first_count_up_and_ask_a_little_later() -> None:
     answers = [registrar.wait(claim) for claim in claims]
 
     assert [answer.places[0].position for answer in answers] == [1, 2, 3]
-    assert [answer.ask_again_ns for answer in answers] == [SECOND, SECOND + 20_000_000, SECOND + 40_000_000]
+    assert [answer.ask_again_ns for answer in answers] == [SECOND, SECOND + 5_000_000, SECOND + 10_000_000]
     tickets = [answer.ticket for answer in answers]
     assert tickets == sorted(set(tickets))
 
@@ -521,3 +522,45 @@ def test_what_a_waiter_has_won_lasts_no_longer_than_it_asked_for() -> None:
     won = registrar.lease(claim.lease_id)
 
     assert won.ticks_remaining(registrar.now().tick) == CLAIM_WINDOW_NS // 4
+
+
+@pytest.mark.parametrize("dead", [1, 2, 3, 10])
+@pytest.mark.parametrize("late", [0, 1, SECOND, 2 * SECOND - 1])
+def test_each_dead_waiter_ahead_costs_no_more_than_the_claim_window(dead: int, late: int) -> None:
+    registrar = Registrar()
+    held = registrar.grant("ann", ttl_ns=3600 * SECOND)
+    for number in range(dead):
+        registrar.join(f"dead-{number}")
+    claim = registrar.join("bob")
+    asks_at = registrar.clock + registrar.wait(claim).ask_again_ns
+    registrar.clock += late
+    registrar.end(held)
+    freed = registrar.clock
+
+    while True:
+        registrar.clock = asks_at
+        answer = registrar.ask(claim)
+        if isinstance(answer, Granted):
+            break
+        asks_at += expect(Waiting, answer).ask_again_ns
+
+    assert registrar.clock - freed <= dead * (CLAIM_WINDOW_NS + dead * 5_000_000)
+
+
+def test_whoever_was_first_in_line_and_is_overtaken_is_told_so() -> None:
+    registrar = Registrar()
+    registrar.grant("ann", ttl_ns=3600 * SECOND)
+    registrar.join("bob", wake="bob")
+    assert wakes(registrar, registrar.claim("cem", wait=True, wake="cem")) == []
+    registrar.join("cem", wake="cem")
+
+    assert wakes(registrar, registrar.claim("dia", wait=True, priority=10, wake="dia")) == ["bob?"]
+    registrar.join("dia", priority=10, wake="dia")
+    assert wakes(registrar, registrar.claim("eve", wait=True, priority=7, wake="eve")) == [], (
+        "bob knows already that he is not the first"
+    )
+
+
+def wakes(registrar: Registrar, command: Acquire) -> list[str]:
+    """Who would be woken by a command."""
+    return expect(Decision, registrar.decide(command)).wakes

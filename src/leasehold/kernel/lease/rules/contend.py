@@ -25,7 +25,7 @@ from leasehold.kernel.lease.queue import (
 from leasehold.kernel.lease.quotas import check_quotas
 from leasehold.kernel.lease.rules.repeat import granted, still_waiting
 from leasehold.kernel.lease.succession import handed_on, refuse_line, succeed
-from leasehold.kernel.lease.ticket import LAST_PLACE, Ticket, kept_ns
+from leasehold.kernel.lease.ticket import LAST_PLACE, NEXT_IN_LINE, Ticket, kept_ns
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.limits import (
     WAITERS_PER_RESOURCE,
@@ -239,7 +239,18 @@ def _join(command: Acquire, plan: Plan, wanted: list[Lease]) -> Decision | Refus
         cycle = find_cycle(plan, tenant, holder)
         if cycle:
             return refuse_cycle(cycle)
+    for one in claimed:
+        _tell_whom_it_overtook(plan, one)
     return still_waiting(plan, claimed)
+
+
+def _tell_whom_it_overtook(plan: Plan, one: Lease) -> None:
+    """Let whoever was first in line know that it is not any more: it has to ask more often then."""
+    if plan.count_ahead(one.tenant, one.resource, one.place) == 0:
+        behind = (waiter for waiter in plan.waiters(one.tenant, one.resource) if waiter.place > one.place)
+        overtaken = next(behind, None)
+        if overtaken is not None:
+            plan.wake(overtaken, NEXT_IN_LINE)
 
 
 def _queued(command: Acquire, one: Lease, plan: Plan) -> LeaseQueued:
