@@ -1,4 +1,4 @@
-"""Waiters that were killed while they stood in line: each costs those behind it the claim window, and no more."""
+"""Waiters that were killed in line: each costs those behind it the claim window, and no more."""
 
 import threading
 import time

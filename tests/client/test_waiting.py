@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -295,7 +296,9 @@ def crowded(store_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
         client.close()
         client = leasehold.Client(Registrar(MemoryStore(), timeout=SIGNAL_SECONDS), holder="ann")
     yield client
+    began = time.monotonic()
     client.close()
+    assert time.monotonic() - began < 5.0, "it waited for somebody who does not wait any more"
     del client
     gc.collect()
 

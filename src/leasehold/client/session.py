@@ -1,11 +1,12 @@
 """What the sessions of both colours have in common: the desk, on whose behalf, and by which clock."""
 
+import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import NoReturn
 
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name
+from leasehold.client.waits import LOOK_EVERY_SECONDS
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.desk import Desk
 from leasehold.errors import LeaseholdError
@@ -32,11 +33,35 @@ class AnySession:
         self.holders = Holders(None if holder is None else name("holder", holder), caller)
         self.clock = clock or SystemClock()
         self.is_closed = False
+        self._unheard: dict[object, None] = {}
+        """What was sent blindly, and has no outcome yet."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be copied, nor sent to another process; connect there")
 
     def send_blindly(self, command: Command) -> None:
-        """Send a command without waiting for its outcome; closing the client does that."""
-        with suppress(LeaseholdError):  # The client was closed meanwhile; the lease expires by itself.
-            self.desk.submit(command, lambda outcome: None)
+        """Send a command without waiting for its outcome; closing the client, or its end, does that."""
+        sent = object()
+
+        def heard(outcome: object = None) -> None:
+            del outcome
+            self._unheard.pop(sent, None)
+
+        self._unheard[sent] = None
+        try:
+            self.desk.submit(command, heard)
+        except LeaseholdError:
+            heard()  # The client was closed meanwhile; the lease expires by itself.
+        except BaseException:
+            heard()
+            raise
+
+    def hear_all(self) -> None:
+        """Wait until everything that was sent blindly has its outcome, as long as any command would."""
+        deadline = time.monotonic() + self.desk.timeout
+        while self._unheard and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_SECONDS)
+
+    def forget_what_was_sent(self) -> None:
+        """In a forked child: whoever would hear of it is in the parent."""
+        self._unheard = {}

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from leasehold.engine.desk import Failure, JobStatus
 from leasehold.engine.jobs import CARRIERS, Carrier, Job
+from leasehold.engine.news import News
 from leasehold.engine.port import Store
 from leasehold.errors import (
     ClientClosed,
@@ -65,9 +66,8 @@ class JobRunner:
         _runners.add(self)
 
     def _reset(self) -> None:
-        # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
         self._lock = threading.Lock()
-        self._news = threading.Condition(self._lock)
+        self._news = News()
         self._runs: dict[str, _Run] = {}
 
     def start(self, job_id: str, job: Job) -> JobStatus:
@@ -84,8 +84,13 @@ class JobRunner:
                 thread = threading.Thread(
                     target=self._carry_out, args=(run,), name="leasehold-job", daemon=True
                 )
-                thread.start()
-                self._runs[job_id] = run  # Not before: Ctrl-C must not leave us with one that never started.
+                self._runs[job_id] = run
+                try:
+                    thread.start()
+                except BaseException:  # Ctrl-C: it may have been started, or never will.
+                    run.is_cancelled = True
+                    del self._runs[job_id]
+                    raise
             elif run.status.job != job:
                 raise InvalidInput(f"{job_id} is the id of another job; choose a new one", field="job_id")
             return run.status
@@ -94,10 +99,10 @@ class JobRunner:
         """Return how a job stands: once it has ended, or done another amount than `seen`, or time is up."""
         with self._lock:
             run = self._known(job_id)
-            self._news.wait_for(
-                lambda: run.status.is_finished or (seen is not None and run.status.done != seen), timeout
-            )
-            return run.status
+        self._news.wait_for(
+            lambda: run.status.is_finished or (seen is not None and run.status.done != seen), timeout
+        )
+        return run.status
 
     def cancel(self, job_id: str) -> JobStatus:
         """Let a job end before its next step; return how it stands now."""
@@ -112,7 +117,11 @@ class JobRunner:
             self._closed = True
             for run in self._running():
                 run.is_cancelled = True
-            return self._news.wait_for(lambda: not self._running(), patience_seconds)
+        return self._news.wait_for(self._is_idle, patience_seconds)
+
+    def _is_idle(self) -> bool:
+        with self._lock:
+            return not self._running()
 
     def after_fork_in_child(self) -> None:
         """Start anew: the parent's jobs are none of ours."""
@@ -175,9 +184,8 @@ class JobRunner:
         self._tell(run, ended)
 
     def _tell(self, run: _Run, status: JobStatus) -> None:
-        with self._lock:
-            run.status = status
-            self._news.notify_all()
+        run.status = status
+        self._news.tell()
 
 
 _runners: weakref.WeakSet[JobRunner] = weakref.WeakSet()

@@ -16,16 +16,24 @@ from leasehold.kernel.ledger.commands import Command
 class AsyncListener:
     """One task that waits, and how to undo what it waits with."""
 
-    def __init__(self, bench: "_Bench") -> None:
-        self._bench = bench
+    def __init__(self, listeners: "AsyncListeners") -> None:
+        self._listeners = listeners
+        self._bench: _Bench | None = None
         self.process_id = os.getpid()
         self.undo: Command | None = None
         """Leaves the queue, or gives back what was won; None as long as there is nothing to undo."""
-        self.number = bench.new_number()
-        self.address = "" if bench.bell is None else f"{bench.bell.name}.{self.number}"
+        self.number = 0
+        self.address = ""
         """Where to ring for this waiter."""
         self._heard = Ring.SILENCE
         self._woken = asyncio.Event()
+
+    def open(self) -> None:
+        """Begin to listen, in the calling task."""
+        bench = self._bench = self._listeners.bench()
+        self.number = bench.new_number()
+        self.address = "" if bench.bell is None else f"{bench.bell.name}.{self.number}"
+        bench.listeners[self.number] = self
 
     def hear(self, ring: Ring) -> None:
         """Take in that somebody rang."""
@@ -47,8 +55,9 @@ class AsyncListener:
         return heard
 
     def close(self) -> None:
-        """Stop listening."""
-        self._bench.leave(self)
+        """Stop listening. Closing twice is fine."""
+        if self._bench is not None:
+            self._bench.listeners.pop(self.number, None)
 
 
 class _Bench:
@@ -74,9 +83,6 @@ class _Bench:
             if listener is not None:
                 listener.hear(ring)
 
-    def leave(self, listener: AsyncListener) -> None:
-        self.listeners.pop(listener.number, None)
-
     def close(self) -> None:
         """Give the bell back. Called in the loop itself, or when that was closed."""
         bell, self.bell = self.bell, None
@@ -99,17 +105,21 @@ class AsyncListeners:
     def __init__(self, bells: Bells) -> None:
         self._bells = bells
         self._benches: dict[asyncio.AbstractEventLoop, _Bench] = {}
+        self.waiting: dict[AsyncListener, None] = {}
+        """Put in, and taken out, by who waits."""
 
-    def open(self) -> AsyncListener:
-        """Begin to listen, in the calling task."""
+    def new(self) -> AsyncListener:
+        """Return what the calling task can listen with."""
+        return AsyncListener(self)
+
+    def bench(self) -> _Bench:
+        """Return where the tasks of the running loop wait."""
         self._tidy()
         loop = asyncio.get_running_loop()
         bench = self._benches.get(loop)
         if bench is None:
             bench = self._benches[loop] = _Bench(self._bells, loop)
-        listener = AsyncListener(bench)
-        bench.listeners[listener.number] = listener
-        return listener
+        return bench
 
     def _tidy(self) -> None:
         """Put the bells of loops back that were closed with tasks still waiting in them."""
@@ -117,11 +127,12 @@ class AsyncListeners:
             self._benches.pop(loop).close()
 
     def _everybody(self) -> list[AsyncListener]:
+        """Return all who wait in loops that can still go on."""
         return [one for bench in list(self._benches.values()) for one in list(bench.listeners.values())]
 
     def undoing(self) -> list[Command]:
         """Return what undoes everything that is being waited with."""
-        return [listener.undo for listener in self._everybody() if listener.undo is not None]
+        return [listener.undo for listener in list(self.waiting) if listener.undo is not None]
 
     async def dismiss(self, patience_seconds: float) -> None:
         """Wake everybody who waits, return when they have left, or after a while, and let go of the bells."""

@@ -89,4 +89,5 @@ class AsyncSession(AnySession):
     def after_fork_in_child(self) -> None:
         """Become another holder, in a process where nobody waits for anything yet."""
         self.holders.restart()
+        self.forget_what_was_sent()
         self.calls = AsyncCalls(self.desk)

@@ -43,8 +43,11 @@ class AsyncWaitingRoom:
 
         Leaves the queue if it is refused. If it is interrupted, the caller has to see to that.
         """
-        listener = self.listeners.open()
+        listeners = self.listeners  # Others in a forked child, where this ends as well.
+        listener = listeners.new()
+        listeners.waiting[listener] = None  # Nothing is called until `try`: Ctrl-C cannot come between.
         try:
+            listener.open()
             claim.command = replace(claim.command, wake=listener.address)
             granted, sent_ns = await self._ask_until_granted(claim, listener, patience)
         except LeaseholdError:
@@ -52,7 +55,12 @@ class AsyncWaitingRoom:
                 self._session.send_blindly(listener.undo)
             raise
         finally:
-            listener.close()
+            del listeners.waiting[listener]
+            try:
+                listener.close()
+            except BaseException:  # Ctrl-C, perhaps before its first line.
+                listener.close()
+                raise
         if granted.ended:
             raise ended_since(granted, claim.command.request_id)
         return granted, sent_ns

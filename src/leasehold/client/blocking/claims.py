@@ -60,7 +60,7 @@ class Claims:
     def acquire(self, command: Acquire | Derive, on_lost: _OnLost | None) -> HeldLease:
         """Acquire one resource at once, or not at all."""
         session, holdings = self._session, self._holdings
-        step, sent_ns = holdings.begin(), session.clock.tick_ns()
+        sent_ns, step = session.clock.tick_ns(), holdings.begin()
         try:
             if session.is_closed:
                 raise ClientClosed("this client was closed; connect again")
@@ -252,6 +252,7 @@ class Claims:
         for command in (*self._waiting_room.listeners.undoing(), *releases):
             with suppress(LeaseholdError):  # Then they expire by themselves.
                 self._session.desk.call(command)
+        self._session.hear_all()
 
     def after_fork_in_child(self) -> None:
         """Become another holder, with none of the parent's leases."""

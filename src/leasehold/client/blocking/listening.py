@@ -8,23 +8,29 @@ import select
 import time
 
 from leasehold.client.waits import DEAF_SECONDS, LOOK_EVERY_SECONDS
-from leasehold.engine.bells import Bells, Ring
+from leasehold.engine.bells import Bell, Bells, Ring
 from leasehold.kernel.ledger.commands import Command
 
 
 class Listener:
     """One thread that waits, and how to undo what it waits with."""
 
-    def __init__(self, listeners: "Listeners", bells: Bells) -> None:
-        self._listeners = listeners
+    def __init__(self, bells: Bells) -> None:
         self._bells = bells
         self.process_id = os.getpid()
         self.undo: Command | None = None
         """Leaves the queue, or gives back what was won; None as long as there is nothing to undo."""
-        self._bell = bells.take()
-        self._number = 0 if self._bell is None else self._bell.new_number()
-        self.address = "" if self._bell is None else f"{self._bell.name}.{self._number}"
+        self._bell: Bell | None = None
+        self._number = 0
+        self.address = ""
         """Where to ring for this waiter."""
+
+    def open(self) -> None:
+        """Begin to listen, in the calling thread."""
+        self._bell = self._bells.take()
+        if self._bell is not None:
+            self._number = self._bell.new_number()
+            self.address = f"{self._bell.name}.{self._number}"
 
     def wait(self, seconds: float) -> Ring:
         """Sleep until somebody rings, or for so long; return what was heard."""
@@ -40,11 +46,10 @@ class Listener:
         return Ring.ASK if rings is None else rings.get(self._number, Ring.NEXT_IN_LINE)
 
     def close(self) -> None:
-        """Stop listening."""
-        self._listeners.forget(self)
-        bell, self._bell = self._bell, None
-        if bell is not None:
-            self._bells.give(bell)
+        """Stop listening. Closing twice is fine, also if the first time was interrupted."""
+        if self._bell is not None:
+            self._bells.give(self._bell)
+            self._bell = None
 
 
 class Listeners:
@@ -52,25 +57,20 @@ class Listeners:
 
     def __init__(self, bells: Bells) -> None:
         self._bells = bells
-        self._open: dict[Listener, None] = {}
+        self.waiting: dict[Listener, None] = {}
+        """Put in, and taken out, by who waits."""
 
-    def open(self) -> Listener:
-        """Begin to listen, in the calling thread."""
-        listener = Listener(self, self._bells)
-        self._open[listener] = None
-        return listener
-
-    def forget(self, listener: Listener) -> None:
-        """Note that a thread has stopped waiting."""
-        self._open.pop(listener, None)
+    def new(self) -> Listener:
+        """Return what the calling thread can listen with."""
+        return Listener(self._bells)
 
     def undoing(self) -> list[Command]:
         """Return what undoes everything that is being waited with."""
-        return [listener.undo for listener in list(self._open) if listener.undo is not None]
+        return [listener.undo for listener in list(self.waiting) if listener.undo is not None]
 
     def dismiss(self, patience_seconds: float) -> None:
         """Wake everybody who waits, and return when they have left, or after a while."""
         deadline = time.monotonic() + patience_seconds
-        self._bells.ring(listener.address for listener in list(self._open))
-        while self._open and time.monotonic() < deadline:
+        self._bells.ring(listener.address for listener in list(self.waiting))
+        while self.waiting and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_SECONDS)

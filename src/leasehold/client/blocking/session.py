@@ -90,4 +90,5 @@ class Session(AnySession):
     def after_fork_in_child(self) -> None:
         """Become another holder, in a process where nobody waits for anything yet."""
         self.holders.restart()
+        self.forget_what_was_sent()
         self.calls = Calls(self.desk)

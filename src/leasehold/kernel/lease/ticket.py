@@ -29,7 +29,7 @@ NEXT_IN_LINE = "?"
 """Put behind the address of a waiter that has won nothing, but comes next, or was overtaken: it need not ask
 before the claim window of whoever won is over."""
 ASK_AGAIN_NS = 10 * 1_000_000_000
-"""After how long the first in line should ask again, if nobody wakes it and nothing it waits for ends earlier.
+"""After how long the first in line should ask again, if nobody wakes it and nothing it waits for ends before.
 Whoever is behind others asks once in every claim window."""
 
 LAST_PLACE = "~"

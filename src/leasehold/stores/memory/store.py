@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from leasehold.engine.bells import LocalBells
 from leasehold.engine.clock import Clock, SystemClock
+from leasehold.engine.news import News
 from leasehold.engine.port import Batch
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.signing import MemoryKeyRing
@@ -37,9 +38,8 @@ class MemoryStore:
         self.bells = LocalBells()
         self._process_id = os.getpid()
         self._turn = Turn()
-        # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
         self._moment = threading.Lock()
-        self._grown = threading.Condition(self._moment)
+        self._grown = News()
         self._tables = MemoryTables(families)
         self._soft = MemorySoftState()
         self._closed = False
@@ -75,21 +75,23 @@ class MemoryStore:
             self._tables.take_in(batch)
             if batch.pruned is not None:
                 self._soft.forget(batch.pruned.forgotten)
-            self._grown.notify_all()
+        self._grown.tell()
 
     @contextmanager
     def snapshot(self) -> Iterator[MemorySnapshot]:
         """Open a consistent read that no writer has to wait for: it costs the next commit a copy."""
         self._ensure_open()
-        with self._moment:
-            self._ensure_open()
-            tables = self._tables
-            tables.readers += 1
+        tables: MemoryTables | None = None
         try:
+            with self._moment:
+                self._ensure_open()
+                tables = self._tables
+                tables.readers += 1
             yield MemorySnapshot(tables, self.reading)
         finally:
-            with self._moment:
-                tables.readers -= 1
+            if tables is not None:
+                with self._moment:
+                    tables.readers -= 1
 
     def reading(self) -> ClockReading:
         """Read the authority clock."""
@@ -104,10 +106,9 @@ class MemoryStore:
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
         self._ensure_open()
-        with self._moment:
-            self._grown.wait_for(lambda: self._closed or self._tables.position > position, timeout)
-            self._ensure_open()
-            return self._tables.position > position
+        grown = self._grown.wait_for(lambda: self._closed or self._tables.position > position, timeout)
+        self._ensure_open()
+        return grown
 
     def blocker(self) -> int | None:
         """Return None: only threads of this process can be in the way."""
@@ -119,7 +120,7 @@ class MemoryStore:
             return
         with self._moment:
             self._closed = True
-            self._grown.notify_all()
+        self._grown.tell()
         self.bells.close()
 
     def _ensure_open(self) -> None:

@@ -37,7 +37,7 @@ class SocketBells:
         self._store = path
         self._folder = f"{path}-bells"
         self._open: dict[str, Bell] = {}
-        self._free: list[Bell] = []
+        self._free: dict[Bell, None] = {}
         self._closed = False
         self._tidied = False
         self._descriptor: int | None = None
@@ -45,19 +45,23 @@ class SocketBells:
 
     def take(self) -> Bell | None:
         """Return a bell to listen at; None if no socket can be made here."""
-        with suppress(IndexError):
-            return self._free.pop()
+        for bell in list(self._free):
+            try:
+                del self._free[bell]  # Not popped: Ctrl-C could come when nobody has it.
+            except KeyError:  # Another thread was faster.
+                continue
+            return bell
         try:
             return self._make()
         except OSError:
             return None
 
     def give(self, bell: Bell) -> None:
-        """Put a bell back."""
+        """Put a bell back. To do it twice is fine, also if the first time was interrupted."""
         if self._closed or len(self._free) >= _FREE_BELLS_KEPT or bell.name not in self._open:
             bell.dispose()
         else:
-            self._free.append(bell)
+            self._free[bell] = None
 
     def ring(self, addresses: Iterable[str]) -> None:
         """Wake the waiters at these addresses."""
@@ -74,7 +78,7 @@ class SocketBells:
     def close(self) -> None:
         """Close all bells of this process."""
         self._closed = True
-        self._free = []
+        self._free = {}
         for bell in list(self._open.values()):
             bell.dispose()
         sender, self._sender = self._sender, None
@@ -87,7 +91,7 @@ class SocketBells:
         for bell in self._open.values():
             bell.close()
         self._open = {}
-        self._free = []
+        self._free = {}
         self._tidied = False
 
     def _make(self) -> Bell:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 
 from leasehold.stores.sqlite.reading import SqliteSnapshot
-from leasehold.stores.sqlite.writing import Writing
+from leasehold.stores.sqlite.writing import SqliteTransaction, Stepped
 
 
 class SqliteSoftState:
@@ -16,7 +16,7 @@ class SqliteSoftState:
     def __init__(
         self,
         snapshot: Callable[[], AbstractContextManager[SqliteSnapshot]],
-        write: Callable[[], Writing],
+        write: Callable[[], Stepped[SqliteTransaction]],
     ) -> None:
         self._snapshot = snapshot
         self._write = write

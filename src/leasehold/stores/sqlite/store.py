@@ -6,14 +6,13 @@ threads to end. A child that was forked without that, because they did not end i
 """
 
 import threading
-import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from pathlib import Path
 
 import apsw
 
 from leasehold.engine.clock import Clock, SystemClock
+from leasehold.engine.news import News
 from leasehold.engine.port import WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.turn import Turn
@@ -31,7 +30,7 @@ from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.shelves import Shelves
 from leasehold.stores.sqlite.soft import SqliteSoftState
 from leasehold.stores.sqlite.write_queue import WriteQueue, writer_of
-from leasehold.stores.sqlite.writing import SqliteTransaction, Writing
+from leasehold.stores.sqlite.writing import SqliteTransaction, Stepped
 
 _POLL_SECONDS = 0.025
 """How late a watcher may notice a commit of another process."""
@@ -87,10 +86,7 @@ class SqliteStore:
         """Held by the thread that writes or waits for its turn to; it alone touches the queue."""
         self._opening = threading.Lock()
         """Held to open the file, to give it up, and during a fork."""
-        # Entered by itself, not through the condition: Ctrl-C on the way in would leave that locked for ever.
-        self._moment = threading.Lock()
-        self._grown = threading.Condition(self._moment)
-        self._watchers = 0
+        self._grown = News()
 
     def _open_file(self) -> OpenFile:
         opened = self._file
@@ -110,13 +106,13 @@ class SqliteStore:
                 self._file = None
         opened.retire()
 
-    def write(self, *, blocking: bool = True, durable: bool = False) -> Writing:
+    def write(self, *, blocking: bool = True, durable: bool = False) -> Stepped[SqliteTransaction]:
         """Open a transaction; leaving the block without a commit changes nothing."""
-        return Writing(self._write(blocking, "full" if durable else self.durability))
+        return Stepped(self._write(blocking, "full" if durable else self.durability))
 
-    def _write_softly(self) -> Writing:
+    def _write_softly(self) -> Stepped[SqliteTransaction]:
         """Open a transaction that a power cut may take back, and nobody need wait for the disk for."""
-        return Writing(self._write(True, "fast"))
+        return Stepped(self._write(True, "fast"))
 
     def _write(self, blocking: bool, durability: str) -> Generator[SqliteTransaction, None, None]:
         self._turn.begin(blocking=blocking)
@@ -140,9 +136,7 @@ class SqliteStore:
             self._turn.end()
             if self._closed:
                 self._close_queue()
-        if self._watchers:
-            with self._moment:
-                self._grown.notify_all()
+        self._grown.tell()
 
     def _transaction(self, opened: OpenFile, durability: str) -> Generator[SqliteTransaction, None, None]:
         connection = opened.writer
@@ -174,9 +168,11 @@ class SqliteStore:
             self._queue.close()
             self._queue = None
 
-    @contextmanager
-    def snapshot(self) -> Iterator[SqliteSnapshot]:
+    def snapshot(self) -> Stepped[SqliteSnapshot]:
         """Open a consistent read that no writer has to wait for."""
+        return Stepped(self._read())
+
+    def _read(self) -> Generator[SqliteSnapshot, None, None]:
         while True:
             opened = self._file or self._open_file()
             with opened.reading:  # Lent out to one thread at a time.
@@ -185,12 +181,12 @@ class SqliteStore:
                     return
             self._give_up(opened)
 
-    def _look(self, opened: OpenFile) -> Iterator[SqliteSnapshot]:
+    def _look(self, opened: OpenFile) -> Generator[SqliteSnapshot, None, None]:
         connection = opened.reader
         cursor = connection.cursor()
         try:
-            cursor.execute("BEGIN")
             try:
+                cursor.execute("BEGIN")  # Within: Ctrl-C may come when it was executed.
                 snapshot = SqliteSnapshot(connection, opened.read_clock, cursor, self._shelves)
                 _ = snapshot.head  # Not before something is read does SQLite fix what this will see.
                 yield snapshot
@@ -205,18 +201,12 @@ class SqliteStore:
 
         Commits of this process are noticed at once, those of others within the polling interval.
         """
-        deadline = time.monotonic() + timeout
-        while True:
+
+        def has_grown() -> bool:
             with self.snapshot() as snapshot:
-                if snapshot.head.position > position:
-                    return True
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-            with self._moment:
-                self._watchers += 1
-                self._grown.wait(min(left, _POLL_SECONDS))
-                self._watchers -= 1
+                return snapshot.head.position > position
+
+        return self._grown.wait_for(has_grown, timeout, _POLL_SECONDS)
 
     def blocker(self) -> int | None:
         """Return the id of the process that has the writer's lock, if there is one."""

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Mapping
 from itertools import repeat
 from types import TracebackType
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from leasehold.stores.sqlite.rows import (
     key_columns,
 )
 from leasehold.stores.sqlite.shelves.shelf import as_json
+
+_Yielded = TypeVar("_Yielded")
 
 
 def _inserting(table: str, columns: str, *, replacing: bool = False) -> str:
@@ -95,16 +98,21 @@ class SqliteTransaction(SqliteSnapshot):
         self._execute("COMMIT")
 
 
-class Writing(msgspec.Struct):
-    """A generator that yields a transaction, for `with`.
+class Stepped(msgspec.Struct, Generic[_Yielded]):
+    """A generator that yields once, for `with`.
 
-    What `contextlib.contextmanager` makes of one does the same, and costs as much as a small statement.
+    What `contextlib.contextmanager` makes of one costs as much as a small statement. If Ctrl-C comes when it
+    has just yielded, its transaction stays open for as long as anybody keeps the traceback.
     """
 
-    steps: Generator[SqliteTransaction, None, None]
+    steps: Generator[_Yielded, None, None]
 
-    def __enter__(self) -> SqliteTransaction:
-        return next(self.steps)
+    def __enter__(self) -> _Yielded:
+        try:
+            return next(self.steps)
+        except BaseException:
+            self.steps.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
