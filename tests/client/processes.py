@@ -14,11 +14,12 @@ from tests.client.worlds import SIGNAL_SECONDS
 
 
 class Python:
-    """A process that runs a piece of Python."""
+    """A process that runs a piece of Python, or a file of it."""
 
-    def __init__(self, program: str, *arguments: str) -> None:
+    def __init__(self, program: str | Path, *arguments: str) -> None:
+        named = [str(program)] if isinstance(program, Path) else ["-c", program]
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "-c", program, *arguments],
+            [sys.executable, "-u", *named, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,0 +1,225 @@
+"""Processes that end by themselves, in whichever way, give back their leases and their places in queues.
+
+All are real processes. Where the moment matters, every moment is tried: `CtrlC` raises KeyboardInterrupt there.
+"""
+
+import signal
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import leasehold
+from tests.client.processes import Python
+from tests.client.worlds import SIGNAL_SECONDS
+
+BEGINNING = """
+import signal, sys, threading, time
+import leasehold
+from tests.client.test_interrupts import CtrlC
+path = sys.argv[1]
+"""
+
+
+@pytest.fixture
+def door(tmp_path: Path) -> Iterator[leasehold.Client]:
+    """A store in which somebody holds the door."""
+    with leasehold.connect(tmp_path / "leases.db", holder="ann") as leases, leases.acquire("door"):
+        yield leases
+
+
+def run(leases: leasehold.Client, program: str, *arguments: str) -> Python:
+    path = str(leases.url).removeprefix("sqlite:///")
+    return Python(BEGINNING + textwrap.dedent(program), path, *arguments)
+
+
+def left_by(leases: leasehold.Client, holder: str) -> list[str]:
+    """What a holder still has, or waits for."""
+    statuses = leases.list(holder=holder, states=["pending", "active"]).statuses
+    return [f"{one.lease.resource}: {one.lease.state}" for one in statuses]
+
+
+def wait_until_waiting(leases: leasehold.Client, holder: str) -> None:
+    deadline = time.monotonic() + SIGNAL_SECONDS
+    while not left_by(leases, holder):
+        assert time.monotonic() < deadline, "nobody came to wait"
+
+
+WAITERS = {
+    "caught": """
+        leases = leasehold.connect(path, holder="bob")
+        try:
+            leases.acquire("door", wait=True)
+        except KeyboardInterrupt:
+            pass
+    """,
+    "not caught": """
+        leases = leasehold.connect(path, holder="bob")
+        leases.acquire("door", wait=True)
+    """,
+    "exits": """
+        signal.signal(signal.SIGINT, lambda number, frame: sys.exit(7))
+        leases = leasehold.connect(path, holder="bob")
+        leases.acquire("door", wait=True)
+    """,
+    "several": """
+        leases = leasehold.connect(path, holder="bob")
+        try:
+            leases.acquire_all(["door", "window"], wait=True)
+        except KeyboardInterrupt:
+            pass
+    """,
+    "in a thread": """
+        leases = leasehold.connect(path, holder="bob")
+        waiting = threading.Thread(target=lambda: leases.acquire("door", wait=True), daemon=True)
+        waiting.start()
+        try:
+            waiting.join()
+        except KeyboardInterrupt:
+            pass
+    """,
+    "in a task": """
+        import asyncio
+        async def wait():
+            leases = await leasehold.connect_async(path, holder="bob")
+            await leases.acquire("door", wait=True)
+        asyncio.run(wait())
+    """,
+}
+
+
+@pytest.mark.parametrize("program", WAITERS)
+def test_a_waiter_that_is_told_to_end_leaves_its_place(door: leasehold.Client, program: str) -> None:
+    for _ in range(2):
+        with run(door, WAITERS[program]) as process:
+            wait_until_waiting(door, "bob")
+            process.send(signal.SIGINT)
+            process.ends()
+        assert left_by(door, "bob") == []
+
+
+def test_a_waiter_that_ends_while_another_process_writes_leaves_its_place(door: leasehold.Client) -> None:
+    store = door._session.desk.store  # type: ignore[attr-defined]
+    with run(door, WAITERS["caught"]) as process:
+        wait_until_waiting(door, "bob")
+        with store.write():  # It cannot leave at once.
+            process.send(signal.SIGINT)
+            with pytest.raises(Exception, match="timed out"):
+                process.process.wait(0.3)
+        process.ends()
+    assert left_by(door, "bob") == []
+
+
+EVERY_MOMENT = """
+    import faulthandler, os
+    from tests.client.worlds import SIGNAL_SECONDS
+    SECONDS = SIGNAL_SECONDS / 2
+
+    def wait():
+        try:
+            leases.acquire("door", wait=0.001)
+        except leasehold.WaitTimeout:
+            pass
+
+    first, step = int(sys.argv[2]), int(sys.argv[3])
+    for nth in range(first, 5000, step):
+        child = os.fork()
+        if child == 0:
+            faulthandler.dump_traceback_later(SECONDS, exit=True)  # So that a test which fails tells where.
+            leases = leasehold.connect(path, holder="bob", durability="fast")
+            ctrl_c = CtrlC(nth)
+            try:
+                interrupted = ctrl_c.interrupts(wait)
+            except AssertionError:
+                interrupted = True  # The interpreter swallows one that comes while it closes a generator.
+            sys.exit(0 if interrupted else 3)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(nth, code, flush=True)
+        if code == 3:
+            break
+        sys.stdin.readline()
+"""
+
+
+@pytest.mark.slow
+def test_a_waiter_that_is_interrupted_at_any_moment_and_ends_leaves_its_place(door: leasehold.Client) -> None:
+    with run(door, EVERY_MOMENT, "1", "29") as process:
+        while True:
+            nth, code = process.read_line().split()
+            assert left_by(door, "bob") == [], f"left behind at moment {nth}"
+            if code == "3":
+                break
+            assert code == "0"
+            process.write_line("go on")
+        assert process.ends() == 0
+    assert int(nth) > 100
+
+
+CHILD = """
+import multiprocessing, sys, threading
+import leasehold
+
+def hold(path):
+    leases = leasehold.connect(path, holder="bob")
+    leases.acquire("window", ttl=600)
+
+def hold_and_fail(path):
+    hold(path)
+    raise SystemExit(5)
+
+def wait_in_a_thread(path):
+    leases = leasehold.connect(path, holder="bob")
+    threading.Thread(target=lambda: leases.acquire("door", wait=True), daemon=True).start()
+    while not leases.list(holder="bob", states=["pending"]).statuses:
+        pass
+
+def hold_in_a_thread(path):
+    '''A thread that goes on after the main one still holds its lease, and gives it back at its end.'''
+    leases = leasehold.connect(path, holder="bob")
+    def work():
+        main.join()
+        lease.ensure()
+        with open(path + ".held", "w") as said:
+            said.write(str(len(leases.inspect("window"))))
+    lease = leases.acquire("window", ttl=600)
+    main = threading.Thread(target=threading.Event().wait, args=(0.2,))
+    main.start()
+    threading.Thread(target=work).start()
+
+def inherit(path):
+    '''The client was made by the parent, before the fork.'''
+    inherited.acquire("window", ttl=600, holder="bob")
+
+if __name__ == "__main__":
+    path, method, work = sys.argv[1:]
+    inherited = leasehold.connect(path)
+    child = multiprocessing.get_context(method).Process(target=globals()[work], args=(path,))
+    child.start()
+    child.join()
+    print("ended", child.exitcode, flush=True)
+    sys.stdin.readline()
+"""
+
+WORKS = {"hold": 0, "hold_and_fail": 5, "wait_in_a_thread": 0, "hold_in_a_thread": 0}
+
+
+@pytest.mark.parametrize(
+    ("method", "work", "code"),
+    [
+        *((method, work, code) for method in ("fork", "forkserver", "spawn") for work, code in WORKS.items()),
+        ("fork", "inherit", 0),
+    ],
+)
+def test_a_child_of_multiprocessing_gives_back_what_it_has(
+    door: leasehold.Client, tmp_path: Path, method: str, work: str, code: int
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(CHILD)
+    path = str(door.url).removeprefix("sqlite:///")
+    with Python(program, path, method, work) as process:
+        assert process.read_line() == f"ended {code}"
+        assert left_by(door, "bob") == []
+    if work == "hold_in_a_thread":
+        assert (tmp_path / "leases.db.held").read_text() == "1"
