@@ -2,8 +2,9 @@
 
 At every commit: nobody overtakes; a claim on several resources waits and is granted whole; whoever leaves a
 queue left by its holder, by an operator, by time, or out of a circle that was there; whoever stays waits for
-somebody, and never for itself; a grant that nobody has confirmed, and a wait that nobody asks for, last no
-longer than they may; what was cancelled does not come back; lock-delays are kept.
+somebody, and not for itself once all in that circle have shown that they live, which is asked only of those in
+one; a grant that nobody has confirmed, and a wait that nobody asks for, last no longer than they may; what was
+cancelled does not come back; lock-delays are kept.
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from leasehold.kernel.lease.answers import Ended, Released
 from leasehold.kernel.lease.commands import Acquire, Release, Revoke
 from leasehold.kernel.lease.events import (
     REBOOT,
+    LeaseDoubted,
     LeaseIssued,
     LeaseLeft,
     LeaseQueued,
@@ -74,6 +76,8 @@ class CrowdJudge:
                 return _keeps_silent_too_long(event, truth)
             case LeaseLeft():
                 return None if vouched else _left_wrongly(event, truth, sender)
+            case LeaseDoubted():
+                return _doubted_wrongly(event, truth)
             case LeaseUpgradeLeft():
                 return _gave_up_wrongly(event, truth, sender)
             case _:
@@ -94,7 +98,7 @@ class CrowdJudge:
         waiting = waiters(leases, tick)
         if not waiting:
             return None
-        names_in_circle = circle(leases, truth, tick)
+        names_in_circle = circle(leases, truth, tick, certain=True)
         if names_in_circle:
             return f"these wait for each other, for ever: {names_in_circle}"
         return _waits_in_vain(waiting, leases, truth)
@@ -198,6 +202,12 @@ def _gave_up_wrongly(event: LeaseUpgradeLeft, truth: Truth, sender: Command | No
     return None if in_circle else f"{event.lease_id} had to give up its upgrade without reason"
 
 
-def _is_in_a_circle(one: TrueLease, truth: Truth, tick: int) -> bool:
+def _doubted_wrongly(event: LeaseDoubted, truth: Truth) -> str | None:
+    one = truth.waiting.get(event.lease_id) or truth.standing.get(event.lease_id)
+    in_circle = one is not None and _is_in_a_circle(one, truth, event.tick.value, certain=False)
+    return None if in_circle else f"{event.lease_id} was doubted, and waits in no circle"
+
+
+def _is_in_a_circle(one: TrueLease, truth: Truth, tick: int, *, certain: bool = True) -> bool:
     leases = [*truth.standing.values(), *truth.waiting.values()]
-    return bool(circle(leases, truth, tick, (one.key[0], one.holder)))
+    return bool(circle(leases, truth, tick, (one.key[0], one.holder), certain=certain))

@@ -174,6 +174,7 @@ class Crowding:
             ttl_ns=random.choice((ttl_ns // 2, ttl_ns, 3 * ttl_ns)),
             mode=self._mode(),
             wait=random.random() < 0.9,
+            gives_up=random.random() < 0.5,
             priority=random.choice((5, 5, 5, 1, 10)),
             lock_delay_ns=random.choice((0, 0, 0, ttl_ns // 2, ttl_ns)),
             bound_to_boot=client.local,

@@ -43,10 +43,17 @@ def waiters(leases: Iterable[TrueLease], tick: int) -> list[TrueLease]:
     return [one for one in leases if one.end_tick > tick and (one.pending or one.is_upgrading(tick))]
 
 
-def circle(leases: list[TrueLease], truth: Truth, tick: int, start: Name | None = None) -> list[Name]:
-    """Return holders that wait for each other for ever; with `start`, only if that one is among them."""
+def circle(
+    leases: list[TrueLease], truth: Truth, tick: int, start: Name | None = None, *, certain: bool = False
+) -> list[Name]:
+    """Return holders that wait for each other for ever; with `start`, only if that one is among them.
+
+    `certain`: only such as have all shown that they live.
+    """
     waits: dict[Name, set[Name]] = {}
     for one in waiters(leases, tick):
+        if certain and one.doubted:
+            continue
         tenant = one.key[0]
         found = waits.setdefault((tenant, one.holder), set())
         found |= {(tenant, other.holder) for other in obstacles(leases, one, truth, tick)}
@@ -69,6 +76,28 @@ def would_wait_for_ever(command: Acquire | ChangeMode, truth: Truth, now: Tick) 
         _with(command, found, truth, now) for found in (leases, _with_turns_taken(leases, truth, tick))
     )
     return bool(circle(before, truth, tick, name) or circle(after, truth, tick, name))
+
+
+def waits_for_ever_already(command: Acquire | ChangeMode, truth: Truth, now: Tick) -> bool:
+    """Say whether a command is asked again by who waits in a circle, and all in that live, as this one does."""
+    tick = now.value
+    leases = [copy(one) for one in (*truth.standing.values(), *truth.waiting.values())]
+    own = [one for one in waiters(leases, tick) if _is_claim_of(command, one)]
+    for one in own:
+        one.doubted = False
+    return bool(own and circle(leases, truth, tick, (command.tenant, command.holder), certain=True))
+
+
+def _is_claim_of(command: Acquire | ChangeMode, one: TrueLease) -> bool:
+    if isinstance(command, ChangeMode):
+        return one.lease_id == command.lease_id
+    return one.pending and one.holder == command.holder and one.request_id == command.request_id
+
+
+def would_have_to_wait(command: Acquire, truth: Truth, now: Tick) -> bool:
+    """Say whether a claim that is granted or not now is one that waits."""
+    leases = _with_turns_taken([*truth.standing.values(), *truth.waiting.values()], truth, now.value)
+    return _with(command, leases, truth, now)[-1].pending
 
 
 def _with_turns_taken(leases: list[TrueLease], truth: Truth, tick: int) -> list[TrueLease]:

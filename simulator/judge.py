@@ -262,6 +262,7 @@ class Judge:
         for waiter in truth.waiting.values():
             waits = waiter.request_id == command.request_id and waiter.issued_position <= self._position
             over = refusal.code is RefusalCode.LEASE_TERMINAL and waiter.end_tick <= self._last_tick
+            over = over or refusal.code is RefusalCode.DEADLOCK
             self._require(over or not waits, "{} waits, and was refused: {}", command, refusal)
         grant = truth.grants.get(command.request_id)
         if grant is None or grant.issued_position > self._position:

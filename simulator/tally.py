@@ -142,6 +142,7 @@ OUTCOMES = (
     "mode changed",
     "upgrade queued",
     "upgrade left",
+    "doubted",
     "deadlock prevented",
     "refused DEADLOCK",
     "refused ALREADY_WAITING",

@@ -21,6 +21,7 @@ class TrueLease:
         "claimed_mode",
         "confirmed",
         "delayed_for",
+        "doubted",
         "end_request_id",
         "end_tick",
         "ended_position",
@@ -78,6 +79,8 @@ class TrueLease:
         """Somebody may have acted on it."""
         self.end_tick = event.tick.value + (lasts_ns or event.ttl_ns)
         """From this tick of the present era on it blocks nobody and is of no use, recorded or not."""
+        self.doubted = False
+        """It waits in a circle, and nothing was heard of its waiter since somebody closed that."""
         self.upgrade_end_tick: int | None = None
         """While its holder waits to have it alone: until then it does, unless it asks again."""
         self.ended_position: int | None = None

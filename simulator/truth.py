@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from leasehold.kernel.lease.events import (
     LeaseConfirmed,
+    LeaseDoubted,
     LeaseExpired,
     LeaseIssued,
     LeaseLeft,
@@ -80,6 +81,8 @@ class Truth:
                 return self._rearm(event)
             case LeaseReleased() | LeaseRevoked() | LeaseExpired():
                 return self._end(event, position)
+            case LeaseDoubted():
+                return self._doubt(event)
             case (
                 LeaseQueued()
                 | LeaseLeft()
@@ -91,6 +94,13 @@ class Truth:
                 return self._wait(event, position)
             case _:
                 return None  # The accounts are told of it; or nobody's lease changes by it.
+
+    def _doubt(self, event: LeaseDoubted) -> str | None:
+        lease = self.waiting.get(event.lease_id) or self.standing.get(event.lease_id)
+        if lease is None or lease.doubted:
+            return f"{event.lease_id} does not wait, or is in doubt already"
+        lease.doubted = True
+        return None
 
     def _wait(
         self,
@@ -104,6 +114,8 @@ class Truth:
     ) -> str | None:
         """Take in what happens only where somebody waits, or changes a mode."""
         if isinstance(event, LeaseQueued):
+            if self.is_remembered(request_id_of(event), event.tick):
+                return f"request {request_id_of(event)} was granted, and waits again as {event.lease_id}"
             self.waiting[event.lease_id] = self.leases[event.lease_id] = TrueLease(event, position)
             return None
         if isinstance(event, LeaseLeft):
@@ -122,12 +134,12 @@ class Truth:
                 lease.end_tick = event.tick.value + lease.ttl_ns
                 lease.confirmed, lease.granted_position = True, position
             case LeaseUpgradeQueued():
-                lease.upgrade_end_tick = event.tick.value + event.kept_ns
+                lease.upgrade_end_tick, lease.doubted = event.tick.value + event.kept_ns, False
             case LeaseUpgradeLeft():
-                lease.upgrade_end_tick, lease.changed_position = None, position
+                lease.upgrade_end_tick, lease.changed_position, lease.doubted = None, position, False
             case LeaseModeChanged():
                 lease.mode, lease.token, lease.upgrade_end_tick = event.mode, event.token, None
-                lease.changed_position = position
+                lease.changed_position, lease.doubted = position, False
                 lease.tokens.append(event.token)
                 others = [
                     other
@@ -170,7 +182,7 @@ class Truth:
                     return f"{lease.lease_id} was granted before {other.lease_id}, who is ahead"
         first = self.grants.get(lease.request_id)
         together = event.group and first is not None and first.lease_id in event.group
-        if self.is_remembered(lease.request_id, event.tick) and not together:
+        if waiter is None and self.is_remembered(lease.request_id, event.tick) and not together:
             return f"request {lease.request_id} was granted twice: {lease.lease_id} is the second"
         self.leases[lease.lease_id] = lease
         self.standing[lease.lease_id] = lease
@@ -209,7 +221,9 @@ class Truth:
             if end_tick < lease.end_tick:
                 return f"{lease_id} was shortened by a renewal"
             lease.end_tick = end_tick
-            if not lease.pending:
+            if lease.pending:
+                lease.doubted = False
+            else:
                 lease.ttl_ns = end_tick - now
             if not lease.pending and not lease.confirmed:
                 lease.confirmed, lease.granted_position = True, position

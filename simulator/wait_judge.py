@@ -20,7 +20,12 @@ from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
 from simulator.closings import ended_before
 from simulator.crowd_judge import CLAIM_WINDOW_NS, SECOND
-from simulator.crowds import obstacles, would_wait_for_ever
+from simulator.crowds import (
+    obstacles,
+    waits_for_ever_already,
+    would_have_to_wait,
+    would_wait_for_ever,
+)
 from simulator.stage import Stage
 from simulator.true_lease import TrueLease, place_of, touch
 from simulator.truth import Truth
@@ -212,4 +217,14 @@ class WaitJudge:
             return lease is not None and lease.ended_position is not None
         self._stage.tally.note("deadlock prevented")
         now = Tick(value=self._last_tick, era=self._truth.ticks[-1].era)
-        return not self._untouched or would_wait_for_ever(command, self._truth, now)
+        if not self._untouched:
+            return True
+        if waits_for_ever_already(command, self._truth, now):
+            return True
+        if (
+            isinstance(command, Acquire)
+            and command.gives_up
+            and would_have_to_wait(command, self._truth, now)
+        ):
+            return False  # It may wait until all others in the circle have shown that they live.
+        return would_wait_for_ever(command, self._truth, now)

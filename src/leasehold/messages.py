@@ -81,6 +81,8 @@ def _message_of_delegation(refusal: Refusal, left: str) -> str:
 def _message_about_waiting(refusal: Refusal) -> str | None:
     lease, resource, holder = refusal.lease_id, refusal.resource, refusal.holder
     match refusal.code:
+        case RefusalCode.ALREADY_WAITING if refusal.detail:
+            return f"{holder} waits for {resource} already, as lease {lease}: {refusal.detail}"
         case RefusalCode.ALREADY_WAITING:
             return f"{holder} waits for {resource} already, as lease {lease}; use one name for each waiter"
         case RefusalCode.DEADLOCK:

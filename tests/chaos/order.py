@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from leasehold.kernel.lease.events import (
     LeaseConfirmed,
+    LeaseDoubted,
     LeaseEvent,
     LeaseExpired,
     LeaseIssued,
@@ -41,6 +42,8 @@ class Claimed:
     ttl_ns: int
     ticket: int = 0
     place: tuple[int, int] = (0, 0)
+    doubted: bool = False
+    """It waits in a circle, and has not asked since that was closed."""
 
     def conflicts_with(self, other: "Claimed") -> bool:
         return (
@@ -79,7 +82,10 @@ class Crowd:
                 self.held[event.lease_id].until = now + self.held[event.lease_id].ttl_ns
             case LeaseRenewed():
                 for lease_id, until in event.renewals.items():
-                    (self.held.get(lease_id) or self.waiting[lease_id]).until = until
+                    renewed = self.held.get(lease_id) or self.waiting[lease_id]
+                    renewed.until, renewed.doubted = until, False
+            case LeaseDoubted():
+                self.waiting[event.lease_id].doubted = True
             case LeaseReleased() | LeaseExpired() | LeaseRevoked():
                 del self.held[event.lease_id]
             case LeaseLeft():
@@ -110,9 +116,14 @@ class Crowd:
         }
 
     def circle(self, now: int) -> list[str]:
-        """Return holders each of whom waits for the next, and the last for the first; or nothing."""
+        """Return holders each of whom waits for the next, and the last for the first; or nothing.
+
+        Whoever has not shown since that it lives may be dead, and the circle end by itself.
+        """
         follows: dict[str, set[str]] = {}
         for one in self.in_line(now):
+            if one.doubted:
+                continue
             follows.setdefault(one.holder, set()).update(other.holder for other in self.in_the_way(one, now))
         while True:  # Who waits for nobody that waits is in no circle.
             free = [name for name, blockers in follows.items() if not blockers & follows.keys()]

@@ -1,6 +1,6 @@
 """Processes that end by themselves, in whichever way, give back their leases and their places in queues.
 
-All are real processes. Where the moment matters, every moment is tried: `CtrlC` raises KeyboardInterrupt there.
+All are real processes. Where the moment matters, many are tried: `CtrlC` raises KeyboardInterrupt there.
 """
 
 import signal

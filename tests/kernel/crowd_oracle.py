@@ -97,11 +97,11 @@ def blockers(
     return found
 
 
-def waits(leases: list[Lease], now: Tick, tenant: str) -> dict[str, set[str]]:
-    """Whom each holder waits for."""
+def waits(leases: list[Lease], now: Tick, tenant: str, *, certain: bool = False) -> dict[str, set[str]]:
+    """Whom each holder waits for; `certain`: with claims of which it was heard since they were doubted."""
     graph: dict[str, set[str]] = {}
     for one in leases:
-        if one.tenant != tenant:
+        if one.tenant != tenant or (certain and _is_doubted(one)):
             continue
         if one.state is LeaseState.PENDING:
             mode, place = one.mode, order(one)
@@ -121,6 +121,54 @@ def waits(leases: list[Lease], now: Tick, tenant: str) -> dict[str, set[str]]:
             )
         )
     return graph
+
+
+def _own(leases: list[Lease], command: Acquire) -> list[Lease]:
+    """What a claim that is asked again waits with."""
+    return [one for one in leases if one.lease_id in command.lease_ids and one.state is LeaseState.PENDING]
+
+
+def _alive_for_sure(leases: list[Lease], command: Acquire) -> list[Lease]:
+    """All leases, those of a claim that asks just now out of doubt."""
+    own = {one.lease_id for one in _own(leases, command)}
+    return [
+        replace(one, ticket=replace(one.ticket, doubted=False)) if one.lease_id in own and one.ticket else one
+        for one in leases
+    ]
+
+
+def _is_doubted(one: Lease) -> bool:
+    return one.ticket is not None and one.ticket.doubted
+
+
+def _check_doubts(before: list[Lease], after: list[Lease], now: Tick, command: Command) -> None:
+    """Whoever is newly in doubt waits in a circle; whoever closes one leaves nobody in it out of doubt."""
+    known = {one.lease_id for one in before if _is_doubted(one)}
+    for one in after:
+        if _is_doubted(one) and one.lease_id not in known:
+            assert leads_back(waits(after, now, one.tenant), one.holder), "doubted for nothing"
+    new = {one.lease_id for one in after} - {one.lease_id for one in before}
+    if isinstance(command, Acquire) and any(
+        one.lease_id in new and one.state is LeaseState.PENDING and _is_doubted(one) for one in after
+    ):
+        graph = waits(after, now, command.tenant)
+        for one in after:
+            alone = [other for other in after if other.state is not LeaseState.PENDING or other is one]
+            if one.tenant == command.tenant and one.state is LeaseState.PENDING and not _is_doubted(one):
+                through = _reach(graph, one.holder) if one.holder != command.holder else set()
+                needed = waits(alone, now, one.tenant).get(one.holder, set())
+                entangled = command.holder in through and one.holder in _reach(graph, command.holder)
+                back = any(command.holder in {name, *_reach(graph, name)} for name in needed)
+                assert not (entangled and back), "in the circle, and not asked for a sign of life"
+
+
+def _reach(graph: dict[str, set[str]], holder: str) -> set[str]:
+    reached: set[str] = set()
+    frontier = set(graph.get(holder, set()))
+    while frontier:
+        reached |= frontier
+        frontier = {name for one in frontier for name in graph.get(one, set())} - reached
+    return reached
 
 
 def leads_back(graph: dict[str, set[str]], holder: str) -> bool:
@@ -147,6 +195,11 @@ def check_crowd(
     match command, answer:
         case Acquire(), Refusal(code=RefusalCode.HELD):
             assert _obstacles(counted, now, command), "refused, and nothing was in the way"
+        case Acquire(), Refusal(code=RefusalCode.DEADLOCK) if _own(counted, command):
+            graph = waits(_alive_for_sure(counted, command), now, command.tenant, certain=True)
+            assert leads_back(graph, command.holder), "refused, and somebody may be dead"
+        case Acquire(gives_up=True), Refusal(code=RefusalCode.DEADLOCK):
+            assert not _obstacles(counted, now, command), "refused, and might have waited for a while"
         case Acquire(), Refusal(code=RefusalCode.DEADLOCK):
             assert _would_close_a_circle(counted, now, command), "refused as a deadlock that is none"
         case Acquire(wait=False), Waiting():
@@ -164,8 +217,9 @@ def check_crowd(
         case _:
             pass
     for tenant in {one.tenant for one in after}:
-        graph = waits(alive(after, now, outage), now, tenant)
+        graph = waits(alive(after, now, outage), now, tenant, certain=True)
         assert not any(leads_back(graph, holder) for holder in graph), "some wait for ever"
+    _check_doubts(before, alive(after, now, outage), now, command)
 
 
 def _wanted(command: Acquire) -> list[tuple[str, Mode]]:

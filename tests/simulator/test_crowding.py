@@ -59,14 +59,14 @@ def test_a_head_of_the_queue_that_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
     serve = queueing.promote
     for module in (claiming, change_mode, queueing):
         monkeypatch.setattr(module, "promote", promote)
-    assert "who is ahead" in found()
+    assert found_one_of("who is ahead", "waits, and nothing is in its way")
 
 
 def test_a_queue_that_is_served_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Ticket, "place", property(lambda self: f"{(1 << 62) - self.number:020x}" if not self.upgrade else "~")
     )
-    assert found_one_of("who is ahead", "overtook")
+    assert found_one_of("who is ahead", "overtook", "waits in no circle")
 
 
 def test_newcomers_that_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,13 +123,32 @@ def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.Monkey
 
 def test_a_deadlock_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (claiming, change_mode, deadlock):
-        monkeypatch.setattr(module, "find_cycle", lambda *_: [])
+        monkeypatch.setattr(module, "find_cycle", lambda *_, **__: [])
     assert "wait for each other, for ever" in found()
+
+
+def test_a_circle_that_is_let_in_and_nobody_in_it_is_asked_for_a_sign_of_life(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(claiming, "doubt", lambda *_: None)
+    assert "wait for each other, for ever" in found()
+
+
+def test_somebody_who_has_not_asked_since_and_passes_for_living(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlock.Step, "is_doubted", False)
+    assert found_one_of("without reason", "in doubt already", "defect")
+
+
+def test_a_waiter_behind_others_that_is_left_alone_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    # If those ahead have died, nobody notices that what they are granted is free again.
+    monkeypatch.setattr(placing, "_longest_silence_ns", lambda *_: ticket.ASK_AGAIN_NS)
+    assert "was told to ask too late" in found()
 
 
 def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     # Whoever is blocked by somebody who waits for anything at all is refused.
-    def suspicious(self: Plan, tenant: str, holder: str) -> list[deadlock.Step]:
+    def suspicious(self: Plan, tenant: str, holder: str, *, certain: bool = False) -> list[deadlock.Step]:
+        del certain
         for step in deadlock._waits_of(self, tenant, holder):
             if next(deadlock._waits_of(self, tenant, step.blocker), None) is not None:
                 return [step]

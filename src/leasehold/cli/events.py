@@ -52,7 +52,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         type=_event_type,
         metavar="TYPE",
         help="only issued, renewed, released, expired, revoked, rearmed, delegated, reclaimed, spent, "
-        "queued, left, confirmed, upgrade_queued, upgrade_left or mode_changed; may be repeated",
+        "queued, left, confirmed, upgrade_queued, upgrade_left, mode_changed or doubted; may be repeated",
     )
     parser.add_argument(
         "--at",

@@ -81,6 +81,13 @@ def test_three_holders_of_two_resources_keep_the_law_in_every_three_steps_after_
     assert explored(THREE, tried, opening=opening, depth=3) == (1_441, 8_064)
 
 
+def test_two_holders_of_two_resources_keep_the_law_in_every_four_steps_that_can_close_a_circle() -> None:
+    """With waits for a while, which are let into a circle, and for as long as it takes, which are not."""
+    tried = steps(TWO, ("a", "b"), "", "for a while")
+    opening = (Step("acquire", "ann", "a"), Step("acquire", "bob", "b"))
+    assert explored(TWO, tried, opening=opening, depth=4) == (1_804, 12_090)
+
+
 def test_two_holders_of_a_path_and_its_directory_keep_the_law_in_every_sequence_of_four_steps() -> None:
     tried = steps(TWO, ("/d", "/d/x"), "", "shared", "/d")
     assert explored(TWO, tried, depth=4) == (2_439, 12_507)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from leasehold.kernel.lease.commands import Wanted
 from leasehold.kernel.lease.events import (
     LeaseConfirmed,
+    LeaseDoubted,
     LeaseEvent,
     LeaseIssued,
     LeaseLeft,
@@ -80,6 +81,9 @@ def granted(**fields: Any) -> LeaseIssued:
             "cannot be upgraded",
         ),
         (a_lease(mode=Mode.SHARED), event(LeaseUpgradeLeft, reason="x"), "no upgrade to give up"),
+        (a_lease(), event(LeaseDoubted), "does not wait undoubted"),
+        (unconfirmed(), event(LeaseDoubted), "does not wait undoubted"),
+        (evolve(waiting(), event(LeaseDoubted)), event(LeaseDoubted), "does not wait undoubted"),
     ],
 )
 def test_an_event_that_the_law_could_not_have_produced_is_refused(

@@ -19,7 +19,12 @@ GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.jsonl"))
 
 
 def test_there_are_golden_histories() -> None:
-    assert [file.stem for file in GOLDEN] == ["schema-1-pruned", "schema-1-sealed", "schema-1-unsealed"]
+    assert [file.stem for file in GOLDEN] == [
+        "schema-1-circle",
+        "schema-1-pruned",
+        "schema-1-sealed",
+        "schema-1-unsealed",
+    ]
 
 
 def test_every_event_that_there_is_has_an_example_among_them() -> None:

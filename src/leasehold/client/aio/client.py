@@ -34,7 +34,7 @@ from leasehold.client.inputs import (
     wanted_of,
     whole_number,
 )
-from leasehold.client.waits import patience_ns
+from leasehold.client.waits import FOREVER_NS, patience_ns
 from leasehold.engine.clock import Clock
 from leasehold.engine.desk import Desk, answer_of
 from leasehold.engine.questions import LeaseStatus
@@ -148,6 +148,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
             scope=None if scope is None else granted("scope", Scope, scope),
             budget=None if budget is None else granted("budget", Budget, budget),
             wait=patience > 0,
+            gives_up=0 < patience < FOREVER_NS,
             priority=whole_number("priority", priority),
             lock_delay_ns=duration_ns("lock_delay", lock_delay),
             request_id=request,
@@ -191,6 +192,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
             metadata={} if metadata is None else mapping("metadata", metadata),
             bound_to_boot=not survives_reboot,
             wait=patience > 0,
+            gives_up=0 < patience < FOREVER_NS,
             priority=whole_number("priority", priority),
             lock_delay_ns=duration_ns("lock_delay", lock_delay),
             request_id=request,

@@ -36,7 +36,7 @@ class Acquire(Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqui
     answer = Granted | Waiting
 
     # The retry of a named request may propose another lease id, and wait somewhere else.
-    not_content = {"request_id": "", "lease_id": "", "wake": ""}
+    not_content: ClassVar[dict[str, Any]] = {"request_id": "", "lease_id": "", "wake": "", "gives_up": False}
     gives_back = False
 
     lease_id: str
@@ -57,6 +57,9 @@ class Acquire(Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqui
     also: tuple[Wanted, ...] = ()
     """Further resources: the claim is granted whole or not at all. See `lease_ids`."""
     wait: bool = False
+    gives_up: bool = False
+    """The waiter stops waiting by itself after a while. So it may wait where somebody who may have died would
+    have to make way for it; whoever waits for as long as it takes is refused that at once."""
     priority: int = PRIORITY_USUAL
     """From 1 to 10, the most urgent."""
     wake: str = ""

@@ -4,13 +4,18 @@ A holder waits for every holder in the way of anything it waits for, and those w
 lead back to where it began can never end, so it is refused at once, naming the way round. Where a change to
 leases closes such a circle among waiters that are already there, the one that came last has to leave.
 
+But somebody in the circle may have died, and make way when its lease, or its place, runs out. So whoever
+waits for a limited time only is let in. All who wait in the circle are then in doubt, and woken; each is out
+of doubt when it has asked again. Once all are, nobody is dead, and the one that came last is refused.
+
 Holders, not leases, are what waits: whoever waits under a holder's name keeps all that is held under it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
+from leasehold.kernel.lease.events import LeaseDoubted, befalling
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.paths import is_path
 from leasehold.kernel.lease.plan import Plan, upgrade_left
@@ -31,15 +36,25 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     waiter: Lease
     blocker: str
 
+    @property
+    def is_doubted(self) -> bool:
+        """Say whether the waiter has to show that it lives."""
+        return self.waiter.ticket is not None and self.waiter.ticket.doubted
 
-def find_cycle(plan: Plan, tenant: str, holder: str) -> list[Step]:
-    """Return a way from a holder's waits back to itself, or nothing if there is none."""
+
+def find_cycle(plan: Plan, tenant: str, holder: str, *, certain: bool = False) -> list[Step]:
+    """Return a way from a holder's waits back to itself, or nothing if there is none.
+
+    `certain`: only one on which nobody is in doubt.
+    """
     reached: dict[str, list[Step]] = {holder: []}
     frontier = [holder]
     while frontier:
         following: list[str] = []
         for name, steps in _waits_of_all(plan, tenant, frontier):
             for step in steps:
+                if certain and step.is_doubted:
+                    continue
                 way = [*reached[name], step]
                 if step.blocker == holder:
                     return way
@@ -133,16 +148,64 @@ def describe(cycle: list[Step]) -> str:
     )
 
 
+def doubt(plan: Plan, tenant: str, holder: str) -> None:
+    """Have everybody who waits in a circle with a holder asked for a sign of life."""
+    steps = _steps_from(plan, tenant, holder)
+    leads_back = {holder}
+    while more := {name for name, step in steps if step.blocker in leads_back} - leads_back:
+        leads_back |= more
+    waiters = {step.waiter.lease_id: step for _, step in steps if step.blocker in leads_back}
+    for step in waiters.values():
+        if step.is_doubted:
+            plan.wake(step.waiter)
+        else:
+            _ask_for_a_sign(plan, step.waiter)
+
+
+def _ask_for_a_sign(plan: Plan, waiter: Lease) -> None:
+    plan.wake(waiter)
+    plan.add(LeaseDoubted(**befalling(waiter, plan.now)))
+
+
+def refuse_last(plan: Plan, tenant: str, holder: str, claim: Collection[str]) -> Refusal | None:
+    """Refuse a claim that has just shown that it lives if it came last in a circle of which all have.
+
+    If another came last there, it is asked once more, to be refused then.
+    """
+    while cycle := find_cycle(plan, tenant, holder, certain=True):
+        youngest = _last_to_come(cycle)
+        if youngest.lease_id in claim:
+            return refuse_cycle(cycle)
+        _ask_for_a_sign(plan, youngest)
+    return None
+
+
+def _steps_from(plan: Plan, tenant: str, holder: str) -> list[tuple[str, Step]]:
+    """Return every step of every way from a holder's waits, with the name of who takes it."""
+    found: list[tuple[str, Step]] = []
+    reached, frontier = {holder}, [holder]
+    while frontier:
+        taken = [(name, step) for name, steps in _waits_of_all(plan, tenant, frontier) for step in steps]
+        found += taken
+        frontier = [name for name in dict.fromkeys(step.blocker for _, step in taken) if name not in reached]
+        reached.update(frontier)
+    return found
+
+
 def break_cycles(plan: Plan, tenant: str, holder: str) -> None:
-    """Let the youngest waiter leave, of every circle that a change for a holder has closed."""
-    while cycle := find_cycle(plan, tenant, holder):
-        youngest = max((step.waiter for step in cycle), key=_came)
+    """Let the youngest waiter leave, of every circle that a holder is in and in which nobody is in doubt."""
+    while cycle := find_cycle(plan, tenant, holder, certain=True):
+        youngest = _last_to_come(cycle)
         reason = DEADLOCK + describe(cycle)
         plan.wake(youngest)
         if youngest.is_upgrading:
             plan.add(upgrade_left(youngest, plan.now, reason))
         else:
             plan.leave(youngest, reason)
+
+
+def _last_to_come(cycle: list[Step]) -> Lease:
+    return max((step.waiter for step in cycle), key=_came)
 
 
 def _came(waiter: Lease) -> int:

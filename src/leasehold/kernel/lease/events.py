@@ -100,6 +100,10 @@ class LeaseLeft(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag=
     reason: str
 
 
+class LeaseDoubted(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.doubted"):
+    """This waiter is in a circle of waiters that never ends, unless one has died. It has to ask again."""
+
+
 class LeaseConfirmed(_LeaseEvent, frozen=True, kw_only=True, omit_defaults=True, tag="lease.confirmed"):
     """A waiter took what it had been granted, and has it for its whole TTL from now on."""
 
@@ -238,6 +242,7 @@ LeaseEvent = (
     | LeaseUpgradeQueued
     | LeaseUpgradeLeft
     | LeaseModeChanged
+    | LeaseDoubted
 )
 LEASE_EVENTS: tuple[type[Event], ...] = get_args(LeaseEvent)
 EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked

@@ -13,6 +13,7 @@ from leasehold.kernel.lease.events import (
     EndEvent,
     LeaseConfirmed,
     LeaseDelegated,
+    LeaseDoubted,
     LeaseEvent,
     LeaseExpired,
     LeaseIssued,
@@ -73,6 +74,8 @@ def _while_active(lease: Lease, event: LeaseEvent) -> Lease:
             return _change_mode(lease, event)
         case LeaseUpgradeQueued() | LeaseUpgradeLeft():
             return _await_upgrade(lease, event)
+        case LeaseDoubted():
+            return _doubt(lease, event)
         case _:
             raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
 
@@ -86,6 +89,8 @@ def _while_pending(lease: Lease, event: LeaseEvent) -> Lease:
             return _keep_place(lease, event)
         if isinstance(event, LeaseRearmed):
             return _rearm(lease, event)
+        if isinstance(event, LeaseDoubted):
+            return _doubt(lease, event)
     raise IllegalTransition(f"{event.type} after lease {lease.lease_id} was {lease.state}")
 
 
@@ -274,8 +279,21 @@ def _grant(lease: Lease, event: LeaseIssued) -> Lease:
         expires_tick=event.tick.after(event.claim_window_ns),
         issued_at_ns=event.at_ns,
         expires_at_ns=event.at_ns + event.claim_window_ns,
+        ticket=_out_of_doubt(lease.ticket),
         version=lease.version + 1,
     )
+
+
+def _doubt(lease: Lease, event: LeaseDoubted) -> Lease:
+    """Wait for a sign of life from somebody who waits in a circle."""
+    ticket = lease.ticket
+    if ticket is None or ticket.doubted or not lease.is_waiting:
+        raise IllegalTransition(f"{event.type} for lease {lease.lease_id}, which does not wait undoubted")
+    return replace(lease, ticket=replace(ticket, doubted=True), version=lease.version + 1)
+
+
+def _out_of_doubt(ticket: Ticket | None) -> Ticket | None:
+    return replace(ticket, doubted=False) if ticket is not None and ticket.doubted else ticket
 
 
 def _keep_place(lease: Lease, event: LeaseRenewed) -> Lease:
@@ -285,6 +303,7 @@ def _keep_place(lease: Lease, event: LeaseRenewed) -> Lease:
         lease,
         expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
         expires_at_ns=event.at_ns + expires_value - event.tick.value,
+        ticket=_out_of_doubt(lease.ticket),
         version=lease.version + 1,
     )
 

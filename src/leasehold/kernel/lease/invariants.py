@@ -169,7 +169,8 @@ def _queues_are_sound(leases: Iterable[Lease]) -> Iterator[str]:
     for lease in waiting:
         assert lease.ticket is not None
         blockers = {one.holder for one in _reach(lease, here) if _is_in_the_way(one, lease)}
-        waits[(lease.tenant, lease.holder)] |= blockers
+        if not lease.ticket.doubted:  # Else it may be dead, and its circle end by itself.
+            waits[(lease.tenant, lease.holder)] |= blockers
         key = (lease.tenant, lease.ticket.number)
         entitled[key] = entitled.get(key, True) and not blockers
     for (tenant, ticket), idle in entitled.items():

@@ -65,6 +65,9 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     """Where the waiter wants to be woken: a hint that the law does not read."""
     upgrade: bool = False
     """The lease is held, shared, and its holder waits to have it exclusively."""
+    doubted: bool = False
+    """A wait has closed a circle that this one belongs to, and its waiter, who may have died, has not asked
+    since."""
     kept_until: int = 0
     """For an upgrade: the tick value, on the clock of `since`, at which it lapses unless asked for again."""
 

@@ -36,7 +36,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
 
     answer: ClassVar[Any]
     """The type of what is answered when it is not refused: tagged structs, which read back from a wire."""
-    not_content: ClassVar[dict[str, str]] = {"request_id": ""}
+    not_content: ClassVar[dict[str, Any]] = {"request_id": ""}
     """Fields, blanked, that do not make a request another one; all other fields do."""
     gives_back: ClassVar[bool] = True
     """Whether it is still run for a client that is being closed; False for what would give it something."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.errors import error_of
 from leasehold.kernel.lease.answers import Granted, Waiting
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Wanted
@@ -507,6 +508,11 @@ class TestTransfer:
 
         refusal = expect(Refusal, registrar.ask(registrar.hand_over(lease, "bob")))
         assert refusal.code is RefusalCode.ALREADY_WAITING
+        assert str(error_of(refusal)) == (
+            f"bob waits for door already, as lease {claim.lease_id}: release your lease instead, and it is "
+            "granted to them when they are first in line; to hand it over before others, let them stop "
+            "waiting first"
+        )
         granted = expect(Granted, registrar.ask(registrar.hand_over(lease, "cem")))
         assert registrar.wait(claim).places[0].holder == "cem"
         registrar.end(granted.lease)

@@ -7,7 +7,7 @@ downgrade always works.
 
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import ChangeMode
-from leasehold.kernel.lease.deadlock import find_cycle, refuse_cycle
+from leasehold.kernel.lease.deadlock import doubt, find_cycle, refuse_cycle, refuse_last
 from leasehold.kernel.lease.decision import Decision, about, last_to_expire, not_found, remembered
 from leasehold.kernel.lease.events import (
     CANCELLED,
@@ -78,21 +78,36 @@ def _upgrade(command: ChangeMode, plan: Plan, lease: Lease) -> Decision | Refusa
         end_delays(plan, lease.holder, lease, Mode.EXCLUSIVE)
         changed = mode_changed(lease, plan.now, Mode.EXCLUSIVE, plan.next_token(), command.request_key)
         plan.add(changed)
-        cycle = find_cycle(plan, lease.tenant, lease.holder)  # Sharers that wait here did not wait for it.
-        return refuse_cycle(cycle) if cycle else granted_as_it_is(plan, lease.lease_id)
+        # Sharers that wait here did not wait for it.
+        cycle = find_cycle(plan, lease.tenant, lease.holder, certain=True)
+        if cycle:
+            return refuse_cycle(cycle)
+        doubt(plan, lease.tenant, lease.holder)
+        return granted_as_it_is(plan, lease.lease_id)
     if not command.wait:
         return about(RefusalCode.HELD, last_to_expire(others, plan.now), plan.now)
     ticket = lease.ticket
-    if ticket is None or ticket.kept_until - plan.now.tick.value <= KEPT_NS // 2:
+    if ticket is None or ticket.doubted or ticket.kept_until - plan.now.tick.value <= KEPT_NS // 2:
         plan.add(_upgrade_queued(command, plan, lease))
     lease = plan.known(lease.lease_id)
-    cycle = find_cycle(plan, lease.tenant, lease.holder)
-    if cycle:
-        return refuse_cycle(cycle)
+    refusal = _in_a_circle(plan, lease, begins=ticket is None)
+    if refusal is not None:
+        return refusal
     promote(plan)  # The search may have found others to be gone.
     place = place_behind(lease, 1, last_to_expire(others, plan.now), plan.now)
     answer = waiting(plan.now, [lease], (place,))
     return plan.decision(answer)
+
+
+def _in_a_circle(plan: Plan, lease: Lease, *, begins: bool) -> Refusal | None:
+    """Refuse a sharer that waits to be alone where that could never end.
+
+    Whoever has begun to wait goes on while others in its circle may be dead.
+    """
+    if not begins:
+        return refuse_last(plan, lease.tenant, lease.holder, (lease.lease_id,))
+    cycle = find_cycle(plan, lease.tenant, lease.holder)
+    return refuse_cycle(cycle) if cycle else None
 
 
 def _upgrade_queued(command: ChangeMode, plan: Plan, lease: Lease) -> LeaseUpgradeQueued:

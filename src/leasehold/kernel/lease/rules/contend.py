@@ -8,7 +8,7 @@ Before a claim is looked at, those who wait already get what time has made free:
 """
 
 from leasehold.kernel.lease.commands import Acquire
-from leasehold.kernel.lease.deadlock import find_cycle, may_be_waited_for, refuse_cycle
+from leasehold.kernel.lease.deadlock import doubt, find_cycle, may_be_waited_for, refuse_cycle
 from leasehold.kernel.lease.decision import Decision, about, last_to_expire
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseIssued, LeaseQueued
@@ -175,9 +175,11 @@ def _grant(
         refusal = _issue(command, plan, one, adopted.get(one.resource), request)
         if refusal is not None:
             return refusal
-    cycle = find_cycle(plan, command.tenant, command.holder) if contested else []
-    if cycle:
-        return refuse_cycle(cycle)
+    if contested:
+        cycle = find_cycle(plan, command.tenant, command.holder, certain=True)
+        if cycle:
+            return refuse_cycle(cycle)
+        doubt(plan, command.tenant, command.holder)
     promote(plan)
     return granted(plan, [plan.known(one.lease_id) for one in wanted])
 
@@ -223,7 +225,7 @@ def _group(command: Acquire) -> tuple[str, ...]:
 
 
 def _join(command: Acquire, plan: Plan, wanted: list[Lease]) -> Decision | Refusal:
-    """Give a claim its place in every queue, unless there are too many, or it would wait for ever."""
+    """Give a claim its place in every queue, unless there are too many, or it might wait for ever."""
     tenant, holder = command.tenant, command.holder
     refusal = check_quotas(plan.view.quotas, tenant, holder, plan.counts(tenant, holder), len(wanted))
     if refusal is not None:
@@ -236,8 +238,9 @@ def _join(command: Acquire, plan: Plan, wanted: list[Lease]) -> Decision | Refus
         plan.add(_queued(command, one, plan))
     claimed = [plan.known(one.lease_id) for one in wanted]
     if may_be_waited_for(plan, tenant, holder, claimed):
-        cycle = find_cycle(plan, tenant, holder)
-        if cycle:
+        if command.gives_up:
+            doubt(plan, tenant, holder)
+        elif cycle := find_cycle(plan, tenant, holder):
             return refuse_cycle(cycle)
     for one in claimed:
         _tell_whom_it_overtook(plan, one)

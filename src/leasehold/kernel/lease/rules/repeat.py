@@ -15,7 +15,7 @@ would have adopted is compared as far as anything came of it; of the rest nothin
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire
-from leasehold.kernel.lease.deadlock import DEADLOCK
+from leasehold.kernel.lease.deadlock import DEADLOCK, refuse_last
 from leasehold.kernel.lease.decision import Decision, about
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.events import LeaseConfirmed, LeaseIssued, LeaseRenewed, befalling
@@ -102,7 +102,10 @@ def ask_again(lease_ids: tuple[str, ...], view: LeaseView, now: Now) -> Decision
     if first.state is LeaseState.FAILED:
         return _left(first, plan.now)
     if first.state is LeaseState.PENDING:
-        _keep_places(plan, claimed)
+        if _keep_places(plan, claimed):
+            refusal = refuse_last(plan, first.tenant, first.holder, lease_ids)
+            if refusal is not None:
+                return refusal
         return still_waiting(plan, claimed)
     unconfirmed = [one for one in claimed if one.is_unconfirmed]
     if all(one.ticks_remaining(plan.now.tick) > 0 for one in claimed):
@@ -124,11 +127,16 @@ def _left(lease: Lease, now: Now) -> Refusal:
     return about(RefusalCode.LEASE_TERMINAL, lease, now)
 
 
-def _keep_places(plan: Plan, claimed: list[Lease]) -> None:
-    """Extend the time after which a silent waiter leaves, unless most of it is left."""
+def _keep_places(plan: Plan, claimed: list[Lease]) -> bool:
+    """Extend the time after which a silent waiter leaves, unless most of it is left.
+
+    Return whether it was in doubt, which it is not any more.
+    """
     more_ns = kept_ns(len(claimed))
     now = plan.now.tick
-    late = [one for one in claimed if 0 < one.ticks_remaining(now) <= more_ns // 2]
+    doubted = any(one.ticket is not None and one.ticket.doubted for one in claimed)
+    latest_ns = more_ns if doubted else more_ns // 2
+    late = [one for one in claimed if 0 < one.ticks_remaining(now) <= latest_ns]
     if late:
         alone = late[0] if len(late) == 1 else None
         plan.add(
@@ -143,6 +151,7 @@ def _keep_places(plan: Plan, claimed: list[Lease]) -> None:
                 token=None if alone is None else alone.token,
             )
         )
+    return doubted
 
 
 def granted(plan: Plan, leases: list[Lease], *, repeated: bool = False) -> Decision:

@@ -1,7 +1,9 @@
 """Handing a lease to another holder: the old one ends and another is issued, in one commit."""
 
+from msgspec.structs import replace
+
 from leasehold.kernel.lease.commands import Acquire, Transfer
-from leasehold.kernel.lease.deadlock import break_cycles
+from leasehold.kernel.lease.deadlock import break_cycles, doubt
 from leasehold.kernel.lease.decision import Decision, about, last_to_expire, remembered
 from leasehold.kernel.lease.events import LeaseIssued
 from leasehold.kernel.lease.model import Lease
@@ -15,6 +17,11 @@ from leasehold.kernel.lease.succession import handed_on, succeed
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Now
+
+_RELEASE_INSTEAD = (
+    "release your lease instead, and it is granted to them when they are first in line; "
+    "to hand it over before others, let them stop waiting first"
+)
 
 
 def transfer(command: Transfer, view: LeaseView, now: Now) -> Decision | Refusal:
@@ -36,6 +43,7 @@ def transfer(command: Transfer, view: LeaseView, now: Now) -> Decision | Refusal
     if refusal is not None:
         return refusal
     break_cycles(plan, command.tenant, command.to)
+    doubt(plan, command.tenant, command.to)
     return granted_as_it_is(plan, command.new_lease_id)
 
 
@@ -49,7 +57,9 @@ def _cannot_receive(command: Transfer, plan: Plan, lease: Lease) -> Refusal | No
     if blockers:
         return about(RefusalCode.HELD, last_to_expire(blockers, plan.now), plan.now)
     refusal = already_waiting(plan, tenant, to, [lease])
-    return refusal or check_quotas(plan.view.quotas, tenant, to, plan.counts(tenant, to), 1)
+    if refusal is not None:
+        return replace(refusal, detail=_RELEASE_INSTEAD)
+    return check_quotas(plan.view.quotas, tenant, to, plan.counts(tenant, to), 1)
 
 
 def _hand_over(command: Transfer, plan: Plan, lease: Lease) -> Refusal | None:
