@@ -2,9 +2,9 @@
 
 At every commit: nobody overtakes; a claim on several resources waits and is granted whole; whoever leaves a
 queue left by its holder, by an operator, by time, or out of a circle that was there; whoever stays waits for
-somebody, and not for itself once all in that circle have shown that they live, which is asked only of those in
-one; a grant that nobody has confirmed, and a wait that nobody asks for, last no longer than they may; what was
-cancelled does not come back; lock-delays are kept.
+somebody, and not for itself once all in that circle have shown that they live, which only those in one are
+asked for; a grant that nobody has confirmed, and a wait that nobody asks for, last no longer than they may;
+what was cancelled does not come back; lock-delays are kept.
 """
 
 from collections.abc import Iterable

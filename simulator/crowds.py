@@ -79,7 +79,7 @@ def would_wait_for_ever(command: Acquire | ChangeMode, truth: Truth, now: Tick) 
 
 
 def waits_for_ever_already(command: Acquire | ChangeMode, truth: Truth, now: Tick) -> bool:
-    """Say whether a command is asked again by who waits in a circle, and all in that live, as this one does."""
+    """Say whether a command is asked again by who waits in a circle, and all others in that live, too."""
     tick = now.value
     leases = [copy(one) for one in (*truth.standing.values(), *truth.waiting.values())]
     own = [one for one in waiters(leases, tick) if _is_claim_of(command, one)]

@@ -52,3 +52,37 @@ def test_three_waiters_that_were_killed_cost_the_next_one_three_claim_windows(tm
         living.join(SIGNAL_SECONDS)
 
         assert won[0] - released <= 3 * (CLAIM_WINDOW + BUSY)
+
+
+IN_A_CIRCLE = """
+import sys, leasehold
+leases = leasehold.connect(sys.argv[1], holder="bob")
+leases.acquire("window", ttl=float(sys.argv[2]))
+leases.acquire("door", wait=True)
+"""
+
+
+def test_a_circle_with_somebody_who_was_killed_ends_when_its_lease_does(tmp_path: Path) -> None:
+    path = tmp_path / "leases.db"
+    with leasehold.connect(path, holder="ann") as leases, leases.acquire("door"):
+        with Python(IN_A_CIRCLE, str(path), "3") as process:
+            wait_for_a_line_of(leases, 1)
+            process.process.kill()
+            process.process.wait()
+
+        with leases.acquire("window", wait=SIGNAL_SECONDS) as window:
+            window.ensure()
+
+
+def test_a_circle_in_which_all_live_is_refused_soon(tmp_path: Path) -> None:
+    path = tmp_path / "leases.db"
+    with leasehold.connect(path, holder="ann") as leases, leases.acquire("door"):
+        with Python(IN_A_CIRCLE, str(path), "600"):
+            wait_for_a_line_of(leases, 1)
+            began = time.monotonic()
+            with pytest.raises(leasehold.Deadlock) as refused:
+                leases.acquire("window", wait=SIGNAL_SECONDS)
+            assert time.monotonic() - began < 2.0
+            assert refused.value.cycle == ("ann", "window", "bob", "door", "ann")
+            leases.acquire("other").release()  # Behind what leaves the queue.
+            assert [one.lease.holder for one in leases.list(states=["pending"]).statuses] == ["bob"]

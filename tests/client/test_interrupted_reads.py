@@ -39,11 +39,7 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[leasehold
 
 
 def first_of(client: leasehold.Client) -> object:
-    watching = client.watch(after=0)
-    try:
-        return next(watching)
-    finally:
-        watching.close()
+    return next(client.watch(after=0))
 
 
 READS: dict[str, Callable[[leasehold.Client], object]] = {
@@ -98,6 +94,7 @@ def test_ctrl_c_at_any_moment_of_a_job_leaves_none_behind(client: leasehold.Clie
                 break
         except RuntimeError as error:
             # While a thread is started the interpreter itself may lose its way: "release unlocked lock".
-            assert isinstance(error.__context__, KeyboardInterrupt), ctrl_c.moment
+            if not isinstance(error.__context__, KeyboardInterrupt):
+                raise
     assert nth > 50
     assert client.verify().problems == []

@@ -4,12 +4,12 @@ Leases last 32 seconds. Time passes by 2 seconds, after which nobody may confirm
 before and a silent claim on several resources has left, or by 30, after which every silent waiter has. So
 each of these bounds is met exactly.
 
-After each step: no invariant is broken; nobody was overtaken; nobody waits for itself, however far around, once
-all on the way have shown that they live; whoever closes such a circle for a while is not refused, and leaves
-nobody in it out of doubt; what was refused as held or as a deadlock was that; whoever is told to wait waits for
-somebody; a claim on several resources was granted whole; a claim that was given back has left neither waiter
-nor lease, and its late duplicate brings nothing back; deciding again gives the same, and events survive their
-encoding.
+After each step: no invariant is broken; nobody was overtaken; nobody waits for itself, however far around,
+once all on the way have shown that they live; whoever closes such a circle for a while is not refused, and
+leaves nobody in it out of doubt; what was refused as held or as a deadlock was that; whoever is told to wait
+waits for somebody; a claim on several resources was granted whole; a claim that was given back has left
+neither waiter nor lease, and its late duplicate brings nothing back; deciding again gives the same, and
+events survive their encoding.
 """
 
 from collections.abc import Iterable
