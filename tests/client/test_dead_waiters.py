@@ -76,13 +76,16 @@ def test_a_circle_with_somebody_who_was_killed_ends_when_its_lease_does(tmp_path
 
 def test_a_circle_in_which_all_live_is_refused_soon(tmp_path: Path) -> None:
     path = tmp_path / "leases.db"
-    with leasehold.connect(path, holder="ann") as leases, leases.acquire("door"):
-        with Python(IN_A_CIRCLE, str(path), "600"):
-            wait_for_a_line_of(leases, 1)
-            began = time.monotonic()
-            with pytest.raises(leasehold.Deadlock) as refused:
-                leases.acquire("window", wait=SIGNAL_SECONDS)
-            assert time.monotonic() - began < 2.0
-            assert refused.value.cycle == ("ann", "window", "bob", "door", "ann")
-            leases.acquire("other").release()  # Behind what leaves the queue.
-            assert [one.lease.holder for one in leases.list(states=["pending"]).statuses] == ["bob"]
+    with (
+        leasehold.connect(path, holder="ann") as leases,
+        leases.acquire("door"),
+        Python(IN_A_CIRCLE, str(path), "600"),
+    ):
+        wait_for_a_line_of(leases, 1)
+        began = time.monotonic()
+        with pytest.raises(leasehold.Deadlock) as refused:
+            leases.acquire("window", wait=SIGNAL_SECONDS)
+        assert time.monotonic() - began < 2.0
+        assert refused.value.cycle == ("ann", "window", "bob", "door", "ann")
+        leases.acquire("other").release()  # Behind what leaves the queue.
+        assert [one.lease.holder for one in leases.list(states=["pending"]).statuses] == ["bob"]

@@ -123,6 +123,8 @@ EVERY_MOMENT = """
         except leasehold.WaitTimeout:
             pass
 
+    with leasehold.connect(path, holder="warm up") as leases:
+        leases.acquire("warm up").release()  # What is imported by this is no part of a wait.
     first, step = int(sys.argv[2]), int(sys.argv[3])
     for nth in range(first, 5000, step):
         child = os.fork()

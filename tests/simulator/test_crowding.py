@@ -30,7 +30,7 @@ from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.draft import Draft
 from simulator import SimulationFailed, simulate
 
-SEEDS = 120
+SEEDS = 400
 
 
 @pytest.fixture(autouse=True)

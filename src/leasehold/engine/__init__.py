@@ -15,6 +15,7 @@
 - ``trust``      how long a holder may believe in its lease without hearing from the registrar
 - ``clock``      the clocks and ids of the machine we run on
 - ``turn``       whose turn it is to write, among the threads of one process
+- ``news``       how threads wait for something that others bring about
 - ``bells``      waking those who wait           - ``waiters``    who waits, since when, and for how long
 - ``signing``    keys, and what they sign        - ``sealing``    which of them seals the next commit
 - ``keyholding`` rotating, retiring and vouching for keys
