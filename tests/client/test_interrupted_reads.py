@@ -1,7 +1,7 @@
 """Interrupted looks: Ctrl-C at any moment of what only reads leaves nothing open, and nobody stuck."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,7 +39,12 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[leasehold
 
 
 def first_of(client: leasehold.Client) -> object:
-    return next(client.watch(after=0))
+    watching = client.watch(after=0)
+    assert isinstance(watching, Generator)
+    try:
+        return next(watching)
+    finally:
+        watching.close()  # By itself, the interpreter would swallow a Ctrl-C that comes while it does this.
 
 
 READS: dict[str, Callable[[leasehold.Client], object]] = {
