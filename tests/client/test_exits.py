@@ -194,6 +194,11 @@ def inherit(path):
     '''The client was made by the parent, before the fork.'''
     inherited.acquire("window", ttl=600, holder="bob")
 
+def have_a_child(path):
+    child = multiprocessing.get_context("fork").Process(target=inherit, args=(path,))
+    child.start()
+    child.join()
+
 if __name__ == "__main__":
     path, method, work = sys.argv[1:]
     inherited = leasehold.connect(path)
@@ -212,6 +217,7 @@ WORKS = {"hold": 0, "hold_and_fail": 5, "wait_in_a_thread": 0, "hold_in_a_thread
     [
         *((method, work, code) for method in ("fork", "forkserver", "spawn") for work, code in WORKS.items()),
         ("fork", "inherit", 0),
+        ("fork", "have_a_child", 0),
     ],
 )
 def test_a_child_of_multiprocessing_gives_back_what_it_has(

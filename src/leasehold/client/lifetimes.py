@@ -28,7 +28,7 @@ class _Mortal(Protocol):
 class _Childhood:
     """What this process knows of being a child of `multiprocessing`."""
 
-    is_told_of_forks = False
+    is_told_of_beginnings = False
     ends_in: int | None = None
     """The process in which we are called at its end."""
 
@@ -40,24 +40,22 @@ _childhood = _Childhood()
 def look_after(client: _Mortal) -> None:
     """Tell a client when the program ends, and in a forked child that it is one."""
     _clients.add(client)
-    _be_told_of_the_end()
+    _be_told_of_beginnings()
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        _begin_as_child(_childhood)
 
 
-def _be_told_of_the_end() -> None:
-    """Have `multiprocessing` call us in its children: it ends them by `os._exit`.
+def _be_told_of_beginnings() -> None:
+    """Have `multiprocessing` call us in its children, which it ends by `os._exit`.
 
-    It is not imported for that: where it has started a process, it has been. What is registered with it
-    before a child begins to run is dropped there, except for what asks to be told when that has happened.
+    It is not imported for that: where it has started a process, it has been. What is to be done at the end
+    of a process is forgotten in a child as it begins; only then can we say it there.
     """
     util: Any = sys.modules.get("multiprocessing.util")
-    process: Any = sys.modules.get("multiprocessing.process")
-    if util is None or process is None:
-        return
-    if not _childhood.is_told_of_forks:
-        _childhood.is_told_of_forks = True
+    if util is not None and not _childhood.is_told_of_beginnings:
+        _childhood.is_told_of_beginnings = True
         util.register_after_fork(_childhood, _begin_as_child)
-    if process.parent_process() is not None:
-        _begin_as_child(_childhood)
 
 
 def _begin_as_child(childhood: _Childhood) -> None:
@@ -86,7 +84,7 @@ def _release_at_exit() -> None:
 def _after_fork_in_child() -> None:
     for client in list(_clients):
         client.after_fork_in_child()
-    _be_told_of_the_end()
+    _be_told_of_beginnings()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
