@@ -179,6 +179,18 @@ class TestAnUpgrade:
 
         assert refusal.code is RefusalCode.DEADLOCK
 
+    def test_that_need_not_wait_is_refused_where_it_makes_others_wait_in_a_circle(self) -> None:
+        registrar = Registrar()
+        registrar.grant("dia", "gate")
+        shared = registrar.grant("ann", mode=Mode.SHARED)
+        registrar.grant("bob", "shelf")
+        registrar.join("bob", mode=Mode.SHARED, also=(Wanted(resource="gate"),))
+        registrar.join("ann", "shelf")
+
+        refusal = expect(Refusal, registrar.ask(registrar.change(shared, Mode.EXCLUSIVE)))
+
+        assert refusal.cycle == ("ann", "shelf", "bob", "door", "ann")
+
     def test_that_came_last_in_a_circle_is_refused_when_all_others_have_asked(self) -> None:
         registrar, first, _ = self.sharers()
         registrar.grant("ann", "a", ttl_ns=3600 * SECOND)
