@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "leasehold"
 FACES = {
     "client": {"acquisition", "calls", "connect", "listening", "lookout", "loss"},
     "settings": set(),
+    "workflows": {"colour"},
 }
 """Folders with an `aio/` that is written, and a `blocking/` that is generated from it.
 
@@ -27,7 +28,7 @@ WORDS = [
     (r"await self\.calls\.aside\(([\w.]+), ", r"\1("),
     (r"\basync (def|with|for) ", r"\1 "),
     (r"\bawait ", ""),
-    (r"__a(enter|exit)__", r"__\1__"),
+    (r"__a(enter|exit|iter)__", r"__\1__"),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\b(leasehold\.\w+)\.aio\b", r"\1.blocking"),
 ]

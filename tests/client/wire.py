@@ -28,9 +28,12 @@ from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.workflows.law.family import workflow_family
 
 JOBS = Verify | Prune | Rebuild | Backup | RotateKey | RetireKey | VouchForKey
 QUESTIONS = reduce(or_, Question.__subclasses__())
+_REPEATED: tuple[type[Command], ...] = (Acquire, Release, *workflow_family().commands)
+"""What the line repeats, and loses replies to."""
 
 
 _LOST = Failure.of(StoreFailed("the reply was lost on the line"))
@@ -136,7 +139,7 @@ class WireDesk:
         return True
 
     def _is_bad_for(self, command: Command) -> bool:
-        return isinstance(command, Acquire | Release) and not self._is_steady
+        return isinstance(command, _REPEATED) and not self._is_steady
 
     def ask(self, question: Question) -> Any:
         """Ask; what is answered is read as what the question says it is."""

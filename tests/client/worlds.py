@@ -9,18 +9,13 @@ import asyncio
 import inspect
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from leasehold.client.aio.client import AsyncClient
-from leasehold.client.aio.lease import AsyncHeldLease
-from leasehold.client.aio.leases import AsyncHeldLeases
-from leasehold.client.aio.loss import AsyncLoss
 from leasehold.client.blocking.client import Client
-from leasehold.client.blocking.lease import HeldLease
-from leasehold.client.blocking.leases import HeldLeases
-from leasehold.client.blocking.loss import Loss
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Clock
 from leasehold.engine.job_runner import JobRunner
@@ -33,8 +28,6 @@ from leasehold.errors import ClientClosed
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
 from leasehold.registry import CARRIERS, REPLIES, all_families
-from leasehold.settings.aio.settings import AsyncSettings
-from leasehold.settings.blocking.settings import Settings
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -44,13 +37,12 @@ SIGNAL_SECONDS = 30.0
 """How long to wait for something that is sure to come. A test that waits so long has failed."""
 
 _EXACT = Trust(drift_ppm=0, margin_ns=0)
-_TWINS: dict[type, type] = {
-    Client: AsyncClient,
-    HeldLease: AsyncHeldLease,
-    HeldLeases: AsyncHeldLeases,
-    Loss: AsyncLoss,
-    Settings: AsyncSettings,
-}
+
+
+def _twin_of(kind: type) -> type | None:
+    """Return the asynchronous class that a blocking one was generated from, or written beside."""
+    folder, found, module = kind.__module__.partition(".blocking.")
+    return getattr(import_module(f"{folder}.aio.{module}"), f"Async{kind.__name__}", None) if found else None
 
 
 class Blocking:
@@ -61,12 +53,14 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.target, name)
-        twin = getattr(_TWINS[type(self.target)], name, None)
+        twin = getattr(_twin_of(type(self.target)), name, None)
         if inspect.isasyncgenfunction(twin):
             return lambda *given, **named: _Following(found(*_plain(given), **_plain(named)))
-        later = name in ("acquire", "acquire_all", "derive") and callable(found)
+        later = "AsyncAcquisition" in str(getattr(twin, "__annotations__", {}).get("return", ""))
         if inspect.iscoroutinefunction(twin) or later:
             return lambda *given, **named: _Pending(lambda: found(*_plain(given), **_plain(named)))
+        if inspect.ismethod(found):
+            return lambda *given, **named: _wrapped(found(*_plain(given), **_plain(named)))
         return _wrapped(found)
 
     def __bool__(self) -> bool:
@@ -131,7 +125,7 @@ class _Following:
 
 
 def _wrapped(value: Any) -> Any:
-    return Blocking(value) if type(value) in _TWINS else value
+    return value if _twin_of(type(value)) is None else Blocking(value)
 
 
 def _plain(value: Any) -> Any:

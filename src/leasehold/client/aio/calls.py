@@ -5,6 +5,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -136,6 +137,8 @@ class AsyncCalls:
         while not condition() and time.monotonic() < deadline:
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
-    async def until_beyond(self, position: int) -> None:
-        """Wait until the ledger goes beyond a position, or cannot be looked at any more."""
-        await self._lookout.wait(position)
+    async def until_beyond(self, position: int, patience_seconds: float | None = None) -> None:
+        """Wait until the ledger goes beyond a position, or cannot be looked at any more, or for so long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience_seconds):
+                await self._lookout.wait(position)

@@ -49,6 +49,7 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.aio.settings import AsyncSettings
+from leasehold.workflows.aio.workflows import AsyncWorkflows
 
 
 class AsyncClient(AsyncReader, AsyncUpkeep):
@@ -70,6 +71,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         self._terms = AsyncTerms(session, self._holdings, waiting_room)
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)
         self.settings = AsyncSettings(session)
+        self.workflows = AsyncWorkflows(session, self._holdings, self._terms, self._claims)
 
     @property
     def holder(self) -> str:
@@ -155,7 +157,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         )
         hearer = callback("on_lost", on_lost)
         if patience == 0:
-            return AsyncAcquisition(self._claims.acquire(command, hearer))
+            return AsyncAcquisition(self._claims.acquire(command, lease_id, command.holder, hearer))
         return AsyncAcquisition(self._claims.wait(command, hearer, patience))
 
     def acquire_all(

@@ -4,6 +4,7 @@ Nearly everything else about a client is written once, as coroutines, and the bl
 from it. This, `listening` and `loss` are written twice: here waiting has a colour.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -35,7 +36,8 @@ class Calls:
         while not condition() and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_SECONDS)
 
-    def until_beyond(self, position: int) -> None:
-        """Wait until the ledger goes beyond a position."""
-        while not self._desk.wait(position, _WATCH_POLL_SECONDS):
+    def until_beyond(self, position: int, patience_seconds: float = math.inf) -> None:
+        """Wait until the ledger goes beyond a position, but not longer than that."""
+        deadline = time.monotonic() + patience_seconds
+        while not self._desk.wait(position, _WATCH_POLL_SECONDS) and time.monotonic() < deadline:
             pass

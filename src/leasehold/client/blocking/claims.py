@@ -39,7 +39,7 @@ from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Derive, Release
 from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
-from leasehold.kernel.ledger.commands import SweepDue, SweptDue
+from leasehold.kernel.ledger.commands import Command, SweepDue, SweptDue
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
@@ -57,8 +57,11 @@ class Claims:
         self._terms = terms
         look_after(self)  # Not the client: who keeps a lease, and not the client, keeps this.
 
-    def acquire(self, command: Acquire | Derive, on_lost: _OnLost | None) -> HeldLease:
-        """Acquire one resource at once, or not at all."""
+    def acquire(self, command: Command, lease_id: str, holder: str, on_lost: _OnLost | None) -> HeldLease:
+        """Acquire one resource at once, or not at all, by any command that is answered `Granted`.
+
+        `lease_id` is the id that the lease gets, and `holder` who will hold it.
+        """
         session, holdings = self._session, self._holdings
         sent_ns, step = session.clock.tick_ns(), holdings.begin()
         try:
@@ -77,7 +80,7 @@ class Claims:
             # Interrupted or cancelled, so that nobody will ever hear of it; or closed, perhaps before the
             # second try, where the first was granted and its reply was lost.
             if isinstance(error, ClientClosed) or not isinstance(error, LeaseholdError):
-                holdings.give_back((command.lease_id,), _holder_to_be(command))
+                holdings.give_back((lease_id,), holder)
             raise
         finally:
             del holdings.under_way[step]
@@ -150,7 +153,7 @@ class Claims:
 
     def _derive(self, command: Derive, on_lost: _OnLost | None) -> HeldLease:
         self._terms.confirm(command.parent_id)
-        return self.acquire(command, on_lost)
+        return self.acquire(command, command.lease_id, command.child_holder, on_lost)
 
     def release(self, lease: HeldLease | str, reason: ReleaseReason | str, holder: str | None = None) -> bool:
         """Give a lease back. Return False if it had already ended; raise NotHolder if it is another's."""
@@ -259,7 +262,3 @@ class Claims:
         self._session.after_fork_in_child()
         self._holdings.after_fork_in_child()
         self._waiting_room.after_fork_in_child()
-
-
-def _holder_to_be(command: Acquire | Derive) -> str:
-    return command.child_holder if isinstance(command, Derive) else command.holder

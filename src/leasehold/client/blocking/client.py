@@ -49,6 +49,7 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.blocking.settings import Settings
+from leasehold.workflows.blocking.workflows import Workflows
 
 
 class Client(Reader, Upkeep):
@@ -70,6 +71,7 @@ class Client(Reader, Upkeep):
         self._terms = Terms(session, self._holdings, waiting_room)
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
         self.settings = Settings(session)
+        self.workflows = Workflows(session, self._holdings, self._terms, self._claims)
 
     @property
     def holder(self) -> str:
@@ -155,7 +157,7 @@ class Client(Reader, Upkeep):
         )
         hearer = callback("on_lost", on_lost)
         if patience == 0:
-            return self._claims.acquire(command, hearer)
+            return self._claims.acquire(command, lease_id, command.holder, hearer)
         return self._claims.wait(command, hearer, patience)
 
     def acquire_all(

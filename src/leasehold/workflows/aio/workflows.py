@@ -1,0 +1,317 @@
+"""Workflow leases, as they hang on a client: `leases.workflows`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from leasehold.client.aio.acquisition import AsyncAcquisition
+from leasehold.client.aio.claims import AsyncClaims
+from leasehold.client.aio.lease import AsyncHeldLease
+from leasehold.client.aio.session import AsyncSession
+from leasehold.client.aio.terms import AsyncTerms
+from leasehold.client.holdings import Holdings
+from leasehold.client.inputs import Duration, callback, duration_ns, mapping, name, text, whole_number
+from leasehold.client.waits import patience_ns
+from leasehold.engine.desk import Outcome, answer_of
+from leasehold.engine.kept import Kept
+from leasehold.engine.port import EntryQuery
+from leasehold.engine.questions import ReadLedger
+from leasehold.errors import LeaseholdError
+from leasehold.kernel.lease.answers import Granted
+from leasehold.kernel.lease.commands import Acquire
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.ticket import PRIORITY_USUAL
+from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.commands import Command
+from leasehold.workflows.aio.bus import AsyncBus
+from leasehold.workflows.aio.guard import AsyncGuard
+from leasehold.workflows.aio.manager import AsyncLeaseManager
+from leasehold.workflows.aio.orchestrator import RENEW_BELOW_SECONDS, AsyncOrchestrator
+from leasehold.workflows.errors import (
+    LeaseViolation,
+    WorkflowEnded,
+    WorkflowLeaseNotFound,
+    WorkflowNotFound,
+    as_workflow_error,
+)
+from leasehold.workflows.guarding import MONOTONIC
+from leasehold.workflows.law.commands import Accept, Claim, HandedOff, HandOff, Marked, MarkGuard
+from leasehold.workflows.law.records import resource_of, workflow_of
+from leasehold.workflows.messages import PUBLISHED_TYPES, delivery_of
+from leasehold.workflows.models import Action, Delivery
+from leasehold.workflows.questions import FindWorkflow, Known, ListWorkflows, WorkflowStatus
+
+DEFAULT_TTL = 300.0
+
+_OnLost = Callable[[LeaseholdError], None]
+
+
+class AsyncWorkflows:
+    """Claims workflows, and has what nodes and operators need."""
+
+    def __init__(
+        self, session: AsyncSession, holdings: Holdings, terms: AsyncTerms, claims: AsyncClaims
+    ) -> None:
+        self._session = session
+        self._holdings = holdings
+        self._terms = terms
+        self._claims = claims
+        self.bus = AsyncBus(session)
+        """Where actions can be read."""
+        self.manager = AsyncLeaseManager(session, claims)
+        """What operators do."""
+
+    @property
+    def tenant(self) -> str:
+        """Whose workflows these are."""
+        return self._session.tenant
+
+    def claim(
+        self,
+        workflow_id: str,
+        *,
+        ttl: Duration = DEFAULT_TTL,
+        holder: str | None = None,
+        wait: Duration | bool | None = None,
+        priority: int = PRIORITY_USUAL,
+        renew_below: Duration = RENEW_BELOW_SECONDS,
+        metadata: Mapping[str, Any] | None = None,
+        survives_reboot: bool = False,
+        on_lost: Callable[[LeaseholdError], None] | None = None,
+    ) -> AsyncAcquisition[AsyncOrchestrator]:
+        """Be the orchestrator of a workflow: begin it, or take it over if nobody has it any more.
+
+        Raises `Held` if another orchestrator has it (see `wait` of `acquire`), and WorkflowEnded if it was
+        completed or cancelled. The lease lasts `ttl` seconds, and is renewed in the background.
+        """
+        patience = patience_ns(wait)
+        lease_id = self._session.ids.new()
+        command = Claim(
+            tenant=self._session.tenant,
+            request_id=lease_id,
+            workflow_id=name("workflow_id", workflow_id),
+            lease_id=lease_id,
+            holder=self._session.holders.current() if holder is None else text("holder", holder),
+            ttl_ns=duration_ns("ttl", ttl),
+            bound_to_boot=not survives_reboot,
+            metadata={} if metadata is None else mapping("metadata", metadata),
+        )
+        urgency = whole_number("priority", priority)
+        hearer = callback("on_lost", on_lost)
+        return AsyncAcquisition(self._claim(command, hearer, patience, urgency, renew_below))
+
+    async def _claim(
+        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below: Duration
+    ) -> AsyncOrchestrator:
+        if patience == 0:
+            try:
+                held = await self._claims.acquire(command, command.lease_id, command.holder, on_lost)
+            except WorkflowEnded as error:
+                raise as_workflow_error(error, command.request_id) from None
+            return await self._orchestrator(held, command.workflow_id, renew_below)
+        held = await self._claims.wait(_waiting(command, priority), on_lost, patience)
+        try:
+            # The claim may have been made anew on the way, under another id.
+            command = replace(command, lease_id=held.lease_id, request_id=held.lease_id)
+            answer_of(await self._session.send(command), Granted)
+        except BaseException:
+            self._give_back(held)
+            raise
+        return await self._orchestrator(held, command.workflow_id, renew_below)
+
+    def claim_lease(
+        self,
+        new_lease_id: str | UUID,
+        *,
+        holder: str | None = None,
+        renew_below: Duration = RENEW_BELOW_SECONDS,
+        on_lost: Callable[[LeaseholdError], None] | None = None,
+    ) -> AsyncAcquisition[AsyncOrchestrator]:
+        """Be the orchestrator of a workflow that was handed off to this holder, under the new lease.
+
+        Raises LeaseViolation if it was handed to somebody else, or was taken already.
+        """
+        command = Accept(
+            tenant=self._session.tenant,
+            request_id=self._session.ids.new(),
+            lease_id=str(new_lease_id),
+            holder=self._session.holders.current() if holder is None else text("holder", holder),
+        )
+        return AsyncAcquisition(self._accept(command, callback("on_lost", on_lost), renew_below))
+
+    async def _accept(
+        self, command: Accept, on_lost: _OnLost | None, renew_below: Duration
+    ) -> AsyncOrchestrator:
+        try:
+            held = await self._claims.acquire(command, command.lease_id, command.holder, on_lost)
+        except LeaseholdError as error:
+            raise as_workflow_error(error, command.request_id) from None
+        orchestrator = await self._orchestrator(held, workflow_of(held.resource) or "", renew_below)
+        await orchestrator.renew(always=True)
+        return orchestrator
+
+    async def _orchestrator(
+        self, held: AsyncHeldLease, workflow_id: str, renew_below: Duration
+    ) -> AsyncOrchestrator:
+        try:
+            status = await self.find(workflow_id)
+            if status is None or status.workflow.lease_id != held.lease_id:
+                raise LeaseViolation(
+                    f"workflow {workflow_id} was lost as soon as it was claimed; claim it again",
+                    received_lease=held.lease_id,
+                )
+            return AsyncOrchestrator(self, held, status.workflow, renew_below)
+        except BaseException:
+            self._give_back(held)
+            raise
+
+    def _give_back(self, held: AsyncHeldLease) -> None:
+        self._holdings.give_back((held.lease_id,), held.holder)
+
+    def guard(
+        self, workflow_id: str, policy: str = MONOTONIC, *, durable_as: str | None = None
+    ) -> AsyncGuard:
+        """Return a guard that can ask this registrar; `load` it to expect the workflow's present lease."""
+        workflow_id = name("workflow_id", workflow_id)
+        if durable_as is not None:
+            name("durable_as", durable_as)
+        return AsyncGuard(
+            workflow_id, policy, workflows=self, durable_as=durable_as, clock=self._session.clock
+        )
+
+    async def find(self, workflow_id: str) -> WorkflowStatus | None:
+        """Return how a workflow stands: its epoch, its state, and whose it is; None if there is none."""
+        return (await self.known(workflow_id)).status
+
+    async def known(
+        self, workflow_id: str, *, action_id: str = "", guard: str = "", lease_id: str = ""
+    ) -> Known:
+        """Return what the registrar knows of a workflow, and of an action, a guard, or a lease."""
+        question = FindWorkflow(
+            tenant=self._session.tenant,
+            workflow_id=name("workflow_id", workflow_id),
+            action_id=action_id,
+            guard=guard,
+            lease_id=lease_id,
+        )
+        known: Known = await self._session.ask(question)
+        return known
+
+    async def page(self, *, after: str = "", limit: int = 100) -> list[WorkflowStatus]:
+        """Return a page of workflows, in the order of their ids; continue with the last id as `after`."""
+        question = ListWorkflows(
+            tenant=self._session.tenant, after=text("after", after), limit=whole_number("limit", limit)
+        )
+        found: list[WorkflowStatus] = await self._session.ask(question)
+        return found
+
+    async def actions(self, workflow_id: str, *, after: int = 0, limit: int = 1_000) -> list[Delivery]:
+        """Return what happened in a workflow, oldest first, as the bus tells it."""
+        tenant = self._session.tenant
+        query = EntryQuery(
+            tenant=tenant,
+            resource=resource_of(name("workflow_id", workflow_id)),
+            types=PUBLISHED_TYPES,
+            after=whole_number("after", after, minimum=0),
+            limit=whole_number("limit", limit),
+        )
+        entries: list[Entry] = await self._session.ask(ReadLedger(tenant=tenant, query=query))
+        return [delivery_of(entry) for entry in entries]
+
+    async def handoff(
+        self, workflow_id: str, *, to: str, holder: str | None = None, ttl: Duration | None = None
+    ) -> Lease:
+        """Give a workflow that `holder` has to another orchestrator, and return the new lease.
+
+        For who is not the orchestrator object itself; that has a `handoff` of its own.
+        """
+        status = await self.find(workflow_id)
+        if status is None:
+            raise WorkflowNotFound(f"workflow {workflow_id} does not exist", workflow_id=workflow_id)
+        if not status.workflow.lease_id:
+            raise WorkflowLeaseNotFound(
+                f"nobody has workflow {workflow_id}; claim it", workflow_id=workflow_id
+            )
+        command = HandOff(
+            tenant=self._session.tenant,
+            request_id=self.new_request_id(),
+            workflow_id=workflow_id,
+            lease_id=status.workflow.lease_id,
+            holder=self._session.holders.current() if holder is None else text("holder", holder),
+            epoch=status.workflow.epoch,
+            action_id=self._session.ids.new(),
+            to=text("to", to),
+            new_lease_id=self.new_lease_id(),
+            ttl_ns=None if ttl is None else duration_ns("ttl", ttl),
+        )
+        try:
+            return answer_of(await self._session.send(command), HandedOff).lease
+        except LeaseholdError as error:
+            raise as_workflow_error(error, command.request_id) from None
+
+    # What orchestrators and guards need of their client.
+
+    def new_lease_id(self) -> str:
+        """Return an id for a lease."""
+        return self._session.ids.new()
+
+    def new_request_id(self) -> str:
+        """Return an id for a request."""
+        return self._session.ids.name()
+
+    async def send(self, command: Command) -> Outcome:
+        """Run a command."""
+        return await self._session.send(command)
+
+    async def confirm(self, held: AsyncHeldLease) -> None:
+        """Confirm a lease that was won by waiting, if that has not happened yet."""
+        await self._terms.confirm(held.lease_id)
+
+    def forget(self, held: AsyncHeldLease) -> Kept | None:
+        """Stop keeping a lease; return what is needed to keep it again."""
+        kept = held.kept
+        self._holdings.forget(held)
+        return kept
+
+    def keep_again(self, held: AsyncHeldLease, kept: Kept | None) -> None:
+        """Go on keeping a lease that was forgotten too early."""
+        if kept is not None:
+            self._holdings.keep_again(held, kept)
+
+    def lose(self, held: AsyncHeldLease, loss: LeaseholdError) -> None:
+        """Let the holder of a lease know that it is lost."""
+        if held.kept is not None:
+            self._holdings.keeper.lose(held.kept, loss)
+
+    async def mark_guard(self, guard: str, workflow_id: str, token: int, action: Action) -> None:
+        """Keep how far a guard has come."""
+        command = MarkGuard(
+            tenant=self._session.tenant,
+            request_id=self.new_request_id(),
+            name=guard,
+            workflow_id=workflow_id,
+            lease_id=action.lease_id,
+            token=token,
+            epoch=action.epoch,
+            action_id=action.action_id,
+            holder=self._session.holders.current(),
+        )
+        answer_of(await self._session.send(command), Marked)
+
+
+def _waiting(command: Claim, priority: int) -> Acquire:
+    """Return the claim of the lease alone: who waits for a workflow stands in the queue for its lease."""
+    return Acquire(
+        tenant=command.tenant,
+        request_id=command.lease_id,
+        lease_id=command.lease_id,
+        resource=resource_of(command.workflow_id),
+        holder=command.holder,
+        ttl_ns=command.ttl_ns,
+        bound_to_boot=command.bound_to_boot,
+        metadata=command.metadata,
+        wait=True,
+        priority=priority,
+    )

@@ -1,0 +1,1 @@
+"""Workflow leases for threads: generated from ``aio``, apart from ``colour``."""
