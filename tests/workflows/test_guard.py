@@ -1,0 +1,459 @@
+"""What a guard lets through, with and without asking the registrar."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from leasehold.errors import InvalidInput, LimitExceeded
+from leasehold.testing.clock import FakeClock
+from leasehold.workflows import (
+    Action,
+    ActionTimeout,
+    AsyncGuard,
+    Delivery,
+    Event,
+    EventType,
+    FutureEpoch,
+    Guard,
+    LeaseMetadata,
+    LeaseViolation,
+    StaleEpoch,
+    WorkflowLeaseExpired,
+    WorkflowLeaseNotFound,
+)
+from leasehold.workflows.law.records import RECENT_ACTIONS
+from leasehold.workflows.messages import moment_of
+
+
+def act(epoch: int, lease_id: str = "lease", **more: Any) -> Action:
+    return Action(action_type="execute", lease_id=lease_id, epoch=epoch, **more)
+
+
+def told(kind: EventType, workflow_id: str = "w", **payload: Any) -> Delivery:
+    return Delivery(position=1, workflow_id=workflow_id, message=Event(event_type=kind, payload=payload))
+
+
+def granted(lease_id: str, token: int, epoch: int, kind: EventType = EventType.LEASE_TAKEN_OVER) -> Delivery:
+    return told(kind, lease_id=lease_id, token=token, epoch=epoch)
+
+
+@pytest.fixture(params=["monotonic", "strict"])
+def guard(request: pytest.FixtureRequest) -> Guard:
+    made = Guard("w", policy=request.param)
+    made.set_lease("lease")
+    return made
+
+
+def test_only_two_policies_exist() -> None:
+    with pytest.raises(InvalidInput):
+        Guard("w", policy="lenient")
+    assert Guard("w").policy == "monotonic"
+
+
+def test_a_guard_that_expects_no_lease_lets_nothing_through() -> None:
+    with pytest.raises(LeaseViolation):
+        Guard("w").check(act(0))
+
+
+def test_only_an_action_is_an_action(guard: Guard) -> None:
+    for thing in (None, {"lease_id": "lease", "epoch": 0}, "lease"):
+        with pytest.raises(InvalidInput):
+            guard.check(thing)  # type: ignore[arg-type]
+
+
+def test_monotonic_lets_an_equal_epoch_through_and_gaps_and_nothing_older() -> None:
+    guard = Guard("w")
+    guard.set_lease("lease")
+    for epoch in (0, 0, 7, 7):
+        guard.process(act(epoch), str)
+
+    with pytest.raises(StaleEpoch):
+        guard.check(act(6))
+
+
+def test_strict_lets_only_the_next_epoch_through() -> None:
+    guard = Guard("w", policy="strict")
+    guard.set_lease("lease", epoch=5)
+    guard.process(act(5), str)
+
+    with pytest.raises(StaleEpoch) as second:
+        guard.check(act(5))  # The second of two actions at one epoch.
+    with pytest.raises(FutureEpoch) as future:
+        guard.check(act(7))
+
+    assert second.value.context["current_epoch"] == 6
+    assert (future.value.error_code, future.value.context["action_epoch"]) == ("FUTURE_EPOCH", 7)
+    assert future.value.context["recommendation"] == "Check for missed state updates"
+    guard.advance(6)  # It went elsewhere.
+    assert guard.check(act(7))
+
+
+def test_advancing_never_goes_back(guard: Guard) -> None:
+    guard.advance(5)
+    guard.advance(3)
+
+    assert guard.last_processed_epoch == 5
+    for epoch in (-1, "5", 5.0, True):
+        with pytest.raises(InvalidInput):
+            guard.advance(epoch)  # type: ignore[arg-type]
+
+
+def test_a_duplicate_is_recognised_and_passed_over(guard: Guard) -> None:
+    calls: list[Action] = []
+    first, second = act(0), act(1)
+    guard.process(first, calls.append)
+    guard.process(second, calls.append)
+
+    assert guard.check(first) is False
+    assert guard.process(first, calls.append) is None
+    assert guard.process(second, calls.append) is None
+    assert calls == [first, second]
+
+
+def test_only_the_last_actions_are_recognised_and_older_ones_are_stale(guard: Guard) -> None:
+    actions = [act(epoch) for epoch in range(RECENT_ACTIONS + 1)]
+    for action in actions:
+        guard.process(action, str)
+
+    assert guard.check(actions[1]) is False
+    with pytest.raises(StaleEpoch):
+        guard.check(actions[0])
+
+
+def test_the_position_moves_only_after_the_handler_has_succeeded(guard: Guard) -> None:
+    def fail(action: Action) -> None:
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        guard.process(act(0), fail)
+
+    assert guard.last_processed_epoch == -1
+    assert guard.process(act(0), lambda action: action.epoch) == 0
+    assert guard.last_processed_epoch == 0
+
+
+def test_a_handler_that_takes_too_long_does_not_count(guard: Guard) -> None:
+    hang = threading.Event()
+
+    with pytest.raises(ActionTimeout) as late:
+        guard.process(act(0, timeout_ms=100), lambda action: hang.wait())
+
+    hang.set()
+    assert isinstance(late.value, TimeoutError)
+    assert late.value.context["timeout_ms"] == 100
+    assert guard.last_processed_epoch == -1
+    assert guard.process(act(0), lambda action: "again") == "again"
+
+
+def test_a_timeout_of_the_handlers_own_is_told_apart(guard: Guard) -> None:
+    def refuse(action: Action) -> None:
+        raise ActionTimeout("its own", action_id="x")
+
+    with pytest.raises(ActionTimeout, match="its own"):
+        guard.process(act(0), refuse)
+
+
+def test_a_guard_is_a_decorator(guard: Guard) -> None:
+    @guard
+    def double(action: Action) -> int:
+        """Say twice what it was told."""
+        value: int = action.payload["n"] * 2
+        return value
+
+    assert double(act(0, payload={"n": 4})) == 8
+    assert double.__name__ == "double"
+    with pytest.raises(LeaseViolation):
+        double(act(1, "other"))
+
+
+async def test_an_asynchronous_guard_awaits_its_handler_and_cancels_it_in_time() -> None:
+    import asyncio
+
+    guard, cancelled = AsyncGuard("w"), list[Action]()
+    guard.set_lease("lease")
+
+    async def hang(action: Action) -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(action)
+            raise
+
+    @guard
+    async def echo(action: Action) -> int:
+        return action.epoch
+
+    with pytest.raises(ActionTimeout):
+        await guard.process(act(0, timeout_ms=100), hang)
+    assert len(cancelled) == 1
+    assert await echo(act(0)) == 0
+    assert await guard.process(act(1), lambda action: "in a thread") == "in a thread"
+    assert await guard.process(act(2), lambda action: _later(action.epoch)) == 2
+
+
+async def _later(value: int) -> int:
+    return value
+
+
+def test_two_actions_are_never_processed_at_once() -> None:
+    guard = Guard("w", policy="strict")
+    guard.set_lease("lease")
+    inside, go_on, outcomes = threading.Event(), threading.Event(), list[str]()
+
+    def slow(action: Action) -> None:
+        inside.set()
+        go_on.wait(10)
+
+    def second() -> None:
+        try:
+            guard.process(act(0), str)
+        except StaleEpoch as error:
+            outcomes.append(error.error_code)
+
+    threads = [threading.Thread(target=guard.process, args=(act(0), slow)), threading.Thread(target=second)]
+    threads[0].start()
+    inside.wait(10)
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+
+    assert outcomes == ["STALE_EPOCH"]
+
+
+def test_a_lease_whose_time_is_over_is_refused_without_asking(clock: FakeClock) -> None:
+    from datetime import UTC, datetime
+
+    guard = Guard("w", clock=clock)
+    metadata = LeaseMetadata(lease_id="lease", acquired_at=datetime.now(UTC), ttl_seconds=100)
+    guard.set_lease(metadata)
+    clock.advance(98)
+    assert guard.check(act(0))
+    clock.advance(3)
+
+    with pytest.raises(WorkflowLeaseExpired) as expired:
+        guard.check(act(0))
+
+    context = expired.value.context
+    assert (context["lease_id"], context["ttl_seconds"]) == ("lease", 100)
+    assert context["acquired_at"] == metadata.acquired_at.isoformat()
+    guard.set_lease(LeaseMetadata(lease_id="lease", acquired_at=datetime.now(UTC)))  # It was renewed.
+    assert guard.check(act(0))
+
+
+def test_the_bus_switches_a_guard_to_the_successor_and_only_to_a_higher_token(guard: Guard) -> None:
+    guard.process(granted("first", 10, 0, EventType.LEASE_CLAIMED), str)
+    assert guard.check(act(0, "first"))
+    guard.process(granted("second", 20, 4), str)
+
+    for late in (granted("first", 10, 0), granted("third", 19, 9), granted("fourth", 20, 9)):
+        guard.process(late, str)
+
+    assert (guard.expected_lease_id, guard.last_processed_epoch) == ("second", 3)
+    with pytest.raises(LeaseViolation):
+        guard.check(act(4, "first"))
+    assert guard.check(act(4, "second"))
+    with pytest.raises(LeaseViolation):
+        guard.set_lease("first", token=10)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        EventType.LEASE_REVOKED,
+        EventType.LEASE_EXPIRED,
+        EventType.LEASE_RELEASED,
+        EventType.WORKFLOW_COMPLETED,
+        EventType.WORKFLOW_CANCELLED,
+    ],
+)
+def test_a_lease_that_ended_allows_nothing_until_the_next_claim(guard: Guard, kind: EventType) -> None:
+    guard.follow(told(kind, lease_id="another", token=1, epoch=0))
+    assert guard.check(act(0))
+    guard.follow(told(kind, lease_id="lease", token=1, epoch=0))
+
+    with pytest.raises(LeaseViolation):
+        guard.check(act(0))
+    guard.follow(granted("next", 2, 1))
+    assert guard.check(act(1, "next"))
+
+
+def test_a_transfer_action_on_the_bus_switches_to_the_new_lease(guard: Guard) -> None:
+    payload = {"old_lease_id": "lease", "new_lease_id": "next", "transfer_epoch": 0, "new_token": 9}
+    transfer = Action(action_type="lease_transfer", lease_id="lease", epoch=0, payload=payload)
+    forged = Action(action_type="lease_transfer", lease_id="forged", epoch=0, payload=payload)
+
+    guard.process(transfer, str)  # Not from the bus: an action like any other.
+    assert guard.expected_lease_id == "lease"
+    guard.last_processed_epoch = -1
+    guard._recent.clear()
+    with pytest.raises(LeaseViolation):
+        guard.process(Delivery(position=1, workflow_id="w", message=forged), str)
+    guard.process(Delivery(position=2, workflow_id="w", message=transfer), str)
+
+    assert (guard.expected_lease_id, guard.last_processed_epoch) == ("next", 0)
+    assert guard.check(act(1, "next"))
+    with pytest.raises(LeaseViolation):
+        guard.check(act(1))
+
+
+def test_what_happens_to_other_workflows_means_nothing(guard: Guard) -> None:
+    guard.follow(told(EventType.LEASE_TAKEN_OVER, "other", lease_id="theirs", token=99, epoch=3))
+    guard.follow(told(EventType.LEASE_ACCEPTED, lease_id="lease", token=9, epoch=3))
+    guard.follow(Delivery(position=1, workflow_id="w", message=act(0)))
+
+    assert guard.check(act(0))
+
+
+def test_changes_of_state_are_epochs_that_went_elsewhere(guard: Guard) -> None:
+    guard.process(act(0), str)
+    guard.process(told(EventType.STATE_CHANGED, lease_id="lease", token=1, epoch=1, state="x"), str)
+
+    assert guard.check(act(2))
+
+
+# With a registrar.
+
+
+async def test_the_registrar_knows_of_a_revocation_of_a_moment_ago(leases: Any, strangers: Any) -> None:
+    orchestrator = await leases.workflows.claim("order-1")
+    guard = strangers.workflows.guard("order-1")
+    await guard.load()
+    action = await orchestrator.emit("compute")
+    await leases.workflows.manager.revoke_lease(orchestrator.lease_id, "hangs")
+
+    assert await guard.check(action) is True
+    with pytest.raises(LeaseViolation):
+        await guard.check(action, authoritative=True)
+    with pytest.raises(LeaseViolation):
+        await guard.check(action)  # Once told, it remembers.
+
+
+async def test_the_registrar_knows_of_an_expiry(clock: FakeClock, leases: Any) -> None:
+    orchestrator = await leases.workflows.claim("order-1", ttl=10)
+    action = await orchestrator.emit("compute")
+    guard = leases.workflows.guard("order-1")
+    assert await guard.check(action, authoritative=True)
+    clock.advance(10)
+
+    for swept in (False, True):
+        if swept:
+            await leases.sweep()
+        with pytest.raises(WorkflowLeaseExpired):
+            await guard.check(action, authoritative=True)
+
+
+async def test_the_registrar_knows_which_lease_is_the_present_one(
+    clock: FakeClock, leases: Any, strangers: Any
+) -> None:
+    first = await leases.workflows.claim("order-1", ttl=10)
+    old = await first.emit("compute")
+    clock.advance(10)
+    second = await strangers.workflows.claim("order-1")
+    new = await second.emit("compute")
+    guard = leases.workflows.guard("order-1")
+
+    with pytest.raises(LeaseViolation) as refused:
+        await guard.check(old, authoritative=True)
+    assert refused.value.context["expected_lease"] == second.lease_id
+    assert await guard.check(new, authoritative=True)
+    assert (guard.expected_lease_id, guard.token) == (second.lease_id, second.token)
+
+
+async def test_the_registrar_knows_what_was_never_emitted(leases: Any) -> None:
+    orchestrator = await leases.workflows.claim("order-1")
+    await orchestrator.emit("compute")
+    guard = leases.workflows.guard("order-1")
+
+    with pytest.raises(FutureEpoch):
+        await guard.check(act(1, orchestrator.lease_id), authoritative=True)
+    with pytest.raises(LeaseViolation):
+        await guard.check(act(0, orchestrator.lease_id), authoritative=True)
+    with pytest.raises(WorkflowLeaseNotFound) as missing:
+        await guard.check(act(0, "unknown"), authoritative=True)
+    assert missing.value.error_code == "LEASE_NOT_FOUND"
+    with pytest.raises(WorkflowLeaseNotFound):
+        await leases.workflows.guard("unknown").check(act(0, orchestrator.lease_id), authoritative=True)
+
+
+async def test_an_authoritative_check_renews_what_a_guard_knows_of_a_lease(
+    clock: FakeClock, leases: Any
+) -> None:
+    orchestrator = await leases.workflows.claim("order-1", ttl=100)
+    action = await orchestrator.emit("compute")
+    guard = leases.workflows.guard("order-1")
+    target = getattr(guard, "target", guard)
+    target.set_lease(orchestrator.lease_metadata)
+    target._deadline_ns = clock.tick_ns() + 10**9
+    clock.advance(2)
+
+    with pytest.raises(WorkflowLeaseExpired):
+        await guard.check(action)
+    assert await guard.check(action, authoritative=True)
+    assert await guard.check(action)
+
+
+def test_a_guard_without_a_registrar_cannot_ask_it() -> None:
+    guard = Guard("w")
+    guard.set_lease("lease")
+
+    with pytest.raises(InvalidInput):
+        guard.check(act(0), authoritative=True)
+    with pytest.raises(InvalidInput):
+        guard.load()
+    with pytest.raises(InvalidInput):
+        Guard("w", durable_as="node")
+
+
+async def test_a_durable_position_survives_the_guard(leases: Any) -> None:
+    orchestrator = await leases.workflows.claim("order-1")
+    actions = [await orchestrator.emit("compute", {"n": number}) for number in range(3)]
+    processed: list[int] = []
+
+    def handle(action: Action) -> None:
+        processed.append(action.payload["n"])
+
+    first = leases.workflows.guard("order-1", policy="strict", durable_as="node")
+    for action in actions[:2]:
+        await first.process(action, handle)
+    second = leases.workflows.guard("order-1", policy="strict", durable_as="node")
+    for action in actions:
+        await second.process(action, handle)
+    other = leases.workflows.guard("order-1", durable_as="another")
+    await other.process(actions[0], handle)
+
+    assert processed == [0, 1, 2, 0]
+    assert second.last_processed_epoch == 2
+
+
+async def test_a_durable_position_follows_the_workflow_to_its_successor(leases: Any, strangers: Any) -> None:
+    first = await leases.workflows.claim("order-1")
+    guard = leases.workflows.guard("order-1", durable_as="node")
+    await guard.process(await first.emit("compute"), str)
+    await first.release()
+    second = await strangers.workflows.claim("order-1")
+    later = await second.emit("compute")
+
+    successor = leases.workflows.guard("order-1", durable_as="node")
+
+    assert await successor.check(later)
+    assert successor.last_processed_epoch == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda workflows: workflows.guard(""),
+        lambda workflows: workflows.guard("w", durable_as=""),
+        lambda workflows: workflows.guard("w", policy="none"),
+    ],
+)
+async def test_a_guard_that_cannot_be_right_is_refused(leases: Any, make: Callable[[Any], Any]) -> None:
+    with pytest.raises((InvalidInput, LimitExceeded)):
+        make(leases.workflows)
+
+
+def test_wall_times_have_a_time_zone() -> None:
+    assert moment_of(0).tzinfo is not None
