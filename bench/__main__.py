@@ -15,6 +15,7 @@ from bench import (
     scale,
     startup,
     trees,
+    workflows,
 )
 from bench.measuring import Report, workplace
 
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "replaying": replaying.run,
     "ledger": ledger.run,
     "certificates": certificates.run,
+    "workflows": workflows.run,
     "scale": scale.run,
 }
 

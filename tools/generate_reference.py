@@ -15,6 +15,7 @@ from tools.reference.cli import cli_page
 from tools.reference.errors import errors_page
 from tools.reference.events import events_page
 from tools.reference.storage import limits_page, schema_page
+from tools.reference.workflows import workflows_page
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -25,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "limits.md": limits_page,
     "schema.md": schema_page,
+    "workflows.md": workflows_page,
 }
 
 

@@ -30,7 +30,8 @@ def test_the_demo_tells_its_story_and_every_claim_holds(shell: Shell) -> None:
         assert part in text
     for part in ("7. A part of a lease", "8. A certificate", "9. Somebody writes", "names the entry: 2"):
         assert part in text
-    assert text.count("✔") >= 28
+    assert "10. A workflow has one orchestrator" in text
+    assert text.count("✔") >= 31
     assert "✘" not in text
     assert "every one held" in text.splitlines()[-1]
     assert not shell.store.exists()

@@ -48,7 +48,7 @@ _ALIASES = {
 }
 """Names for types that are not ours: where the words about them are, and which types those are."""
 
-_PLUMBING = {"belongs_elsewhere", "body", "hearers", "kept", "lose", "parts"}
+_PLUMBING = frozenset({"belongs_elsewhere", "body", "hearers", "kept", "lose", "parts"})
 """Public between the modules of the client, and no part of the API."""
 
 _INTRODUCTION = """\
@@ -87,7 +87,7 @@ def _entry(title: str) -> str:
         return _function(function_member(thing))
     if title in _TWINS:
         return _twin(title, thing)
-    return _class(title, thing)
+    return class_entry(title, thing)
 
 
 def _function(member: Member) -> str:
@@ -110,7 +110,8 @@ def _twin(title: str, kind: type) -> str:
     )
 
 
-def _class(title: str, kind: type) -> str:
+def class_entry(title: str, kind: type, plumbing: frozenset[str] = _PLUMBING) -> str:
+    """Return what is to be said of a class; `plumbing` are members that are no part of its interface."""
     parts = [f"### {title}", docstring(class_node(kind))]
     known = [field for one in reversed(list(public_classes(kind))) for field in fields(one)]
     if known:
@@ -118,7 +119,7 @@ def _class(title: str, kind: type) -> str:
     if issubclass(kind, str):
         parts.append(table(["member", "written"], [(name(one.name), name(one.value)) for one in kind]))  # type: ignore[attr-defined]
     described = [one for base in public_classes(kind) for one in attributes(base)]
-    told = [one for one in (*described, *members(kind)) if one.name not in _PLUMBING]
+    told = [one for one in (*described, *members(kind)) if one.name not in plumbing]
     read = [one for one in told if not one.is_called]
     if read:
         rows = [(name(one.name), name(one.signature), one.text) for one in read]

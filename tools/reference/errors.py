@@ -18,9 +18,10 @@ _Kind = TypeVar("_Kind", bound=LeaseholdError)
 _INTRODUCTION = """\
 Everything that leasehold raises is a `LeaseholdError`, and can be imported from `leasehold`. Each exception
 has a `code` that is never renamed or given another meaning, an HTTP status for services that pass it on, and
-the exit code with which the command line ends. The message says what happened and what to do next."""
+the exit code with which the command line ends. The message says what happened and what to do next. Those of
+workflows are on [a page of their own](workflows.md#exceptions)."""
 
-_HEADINGS = ("exception", "is a", "code", "HTTP", "exit", "meaning")
+HEADINGS = ("exception", "is a", "code", "HTTP", "exit", "meaning")
 
 
 def errors_page() -> str:
@@ -29,7 +30,7 @@ def errors_page() -> str:
     return page(
         "Errors",
         _INTRODUCTION,
-        table(_HEADINGS, [_row(kind) for kind in ours]),
+        table(HEADINGS, [error_row(kind) for kind in ours]),
         "## Facts",
         "What is known about a problem is in `error.facts`, by name, and as an attribute of the error; one "
         "that does not apply is `None`.",
@@ -44,7 +45,7 @@ def errors_page() -> str:
         "## When a lease is not proven",
         "`verify_certificate` and the enforcers raise these. All are in `leasehold.certificates.errors`; "
         "`NotProven` and `StaleToken` can be imported from `leasehold`.",
-        table(_HEADINGS, [_row(kind) for kind in _tree(NotProven)]),
+        table(HEADINGS, [error_row(kind) for kind in _tree(NotProven)]),
         "## When the outcome is unknown",
         _unknown(),
         "## From the command line only",
@@ -59,7 +60,7 @@ def errors_page() -> str:
     )
 
 
-def _row(kind: type[LeaseholdError]) -> tuple[str, ...]:
+def error_row(kind: type[LeaseholdError]) -> tuple[str, ...]:
     parents = [name(base.__name__) for base in kind.__bases__]
     text = docstring(class_node(kind))
     return (

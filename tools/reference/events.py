@@ -6,6 +6,7 @@ from leasehold.kernel.lease.events import (
     LeaseEvent,
 )
 from leasehold.kernel.ledger.events import OwnEvent
+from leasehold.workflows.law.events import EVENTS as WORKFLOW_EVENTS
 from tools.reference.source import Field, class_node, docstring, fields, public_classes
 from tools.reference.writing import field_table, page
 
@@ -22,12 +23,14 @@ A [`Tick`](../concepts/time.md) is a reading of the authority's clock: `value` i
 def events_page() -> str:
     """Return the page."""
     lease_events, store_events = get_args(LeaseEvent), get_args(OwnEvent)
-    common = _common((*lease_events, *store_events))
+    common = _common((*lease_events, *WORKFLOW_EVENTS, *store_events))
     parts = [
         "## Every event has",
         field_table(common),
         "## About leases",
         *(_section(kind, common) for kind in lease_events),
+        "## About workflows",
+        *(_section(kind, common) for kind in WORKFLOW_EVENTS),
         "## About the store",
         *(_section(kind, common) for kind in store_events),
     ]
@@ -46,5 +49,9 @@ def _common(kinds: tuple[type, ...]) -> list[Field]:
 
 def _section(kind: type, common: list[Field]) -> str:
     known = {field.name for field in common}
-    own = [field for field in _all_fields(kind) if field.name not in known]
+    own = [
+        field
+        for field in _all_fields(kind)
+        if field.name not in known and not field.annotation.startswith("ClassVar")
+    ]
     return f"### {kind.__struct_config__.tag}\n\n{docstring(class_node(kind))}\n\n{field_table(own)}"  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from leasehold.kernel.ledger import limits
 from leasehold.stores.sqlite.migrations import all_migrations
+from leasehold.workflows.law import limits as workflow_limits
 from tools.reference.writing import code, page, table
 
 _SCHEMA_INTRODUCTION = """\
@@ -46,4 +47,27 @@ def limits_page() -> str:
         ("leases per command", f"{limits.BATCH_LEASES}; `renew_many` and `release_all` split longer lists"),
         ("leases per holder, leases per tenant", "none, unless `connect` is given one"),
     ]
-    return page("Limits", _LIMITS_INTRODUCTION, table(["what", "limit"], rows))
+    return page(
+        "Limits",
+        _LIMITS_INTRODUCTION,
+        table(["what", "limit"], rows),
+        "## Workflows",
+        table(["what", "limit"], _workflow_rows()),
+    )
+
+
+def _workflow_rows() -> list[tuple[str, str]]:
+    own = workflow_limits
+    timeout = f"from {own.TIMEOUT_MINIMUM_MS} to {own.TIMEOUT_MAXIMUM_MS}"
+    return [
+        ("workflow id, action id, action type, state, name of a subscription", f"{limits.ID_BYTES} bytes"),
+        ("target_node_type", f"{own.NAME_CHARACTERS} characters"),
+        ("payload of an action or a result", f"{own.PAYLOAD_BYTES} bytes of JSON"),
+        ("dependencies of an action", f"{own.DEPENDENCIES}, not itself"),
+        ("priority", f"from {own.PRIORITY_LEAST} to {own.PRIORITY_MOST}"),
+        ("timeout_ms", timeout),
+        ("retry_count", f"from 0 to {own.RETRIES_MAXIMUM}"),
+        ("error of a result, reason of a cancellation", f"{limits.REASON_BYTES} bytes"),
+        ("subscriptions of a tenant", f"{own.SUBSCRIPTIONS}"),
+        ("time that a subscription keeps its place without being heard of", "7 days"),
+    ]

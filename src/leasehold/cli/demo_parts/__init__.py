@@ -4,4 +4,5 @@
 - ``worker``     a process that wants the resource
 - ``actors``     starting workers, and talking with them
 - ``shelf``      a resource that checks tokens
+- ``workflow``   the chapter about workflows
 """

@@ -10,6 +10,7 @@ from leasehold.cli.demo_parts.narration import Story
 from leasehold.cli.demo_parts.proof import certify, hand_on, tamper
 from leasehold.cli.demo_parts.shelf import Shelf
 from leasehold.cli.demo_parts.worker import RESOURCE
+from leasehold.cli.demo_parts.workflow import lead_a_workflow
 from leasehold.cli.events import print_entries
 from leasehold.cli.output import Output, counted
 from leasehold.client.blocking.client import Client
@@ -43,6 +44,7 @@ def play(story: Story, out: Output, folder: Path) -> None:
         hand_on(story, client, 7)
         certify(story, client, 8)
         tamper(story, client, store, 9)
+        lead_a_workflow(story, f"sqlite:///{store}", 10)
 
 
 def _tell_the_story(story: Story, actors: Actors, client: Client, shelf: Shelf) -> None:
