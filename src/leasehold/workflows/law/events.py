@@ -57,6 +57,17 @@ class WorkflowEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
         """Return the workflow."""
         return (own_key(self.tenant, self.workflow_id),)
 
+    @property
+    def story(self) -> str:
+        """Return at which epoch it happened, and what else there is to say."""
+        detail = self.detail
+        return f"epoch {self.epoch}: {detail}" if detail else f"epoch {self.epoch}"
+
+    @property
+    def detail(self) -> str:
+        """Return what is to be said of this kind of event."""
+        return ""
+
     filing = read_from("tenant", "lease_id", "resource", "holder", "token")
 
 
@@ -83,6 +94,8 @@ class WorkflowEmitted(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=Tr
     action_id: str
     action: ActionFacts
 
+    detail = read_from("action.action_type")
+
     @property
     def keys(self) -> tuple[str, ...]:
         """Return the workflow, and the action."""
@@ -101,6 +114,8 @@ class WorkflowTransitioned(
 
     state: str
 
+    detail = read_from("state")
+
 
 class WorkflowAnswered(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.answered"):
     """The result of an action came in."""
@@ -111,6 +126,11 @@ class WorkflowAnswered(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=T
     success: bool
     payload: dict[str, Any] = {}
     error: str | None = None
+
+    @property
+    def detail(self) -> str:
+        """Return what became of which action."""
+        return f"{self.action_id} {'succeeded' if self.success else 'failed'}"
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -133,6 +153,11 @@ class WorkflowHandedOff(
     new_lease_id: str
     new_token: Token
 
+    @property
+    def detail(self) -> str:
+        """Return who gets it."""
+        return f"to {self.to}"
+
 
 class WorkflowAccepted(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.accepted"):
     """The successor took the lease that it was handed."""
@@ -153,6 +178,11 @@ class WorkflowVacated(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=Tr
     reason: str = ""
     """What an operator, or the registrar, gave as the reason for a revocation."""
 
+    @property
+    def detail(self) -> str:
+        """Return how the lease ended, and why."""
+        return f"{self.cause} ({self.reason})" if self.reason else self.cause
+
 
 class WorkflowFinished(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.finished"):
     """An orchestrator completed or cancelled its workflow, for good."""
@@ -161,6 +191,8 @@ class WorkflowFinished(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=T
 
     outcome: str
     reason: str = ""
+
+    detail = read_from("outcome")
 
 
 class _SubscriptionEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
@@ -176,6 +208,8 @@ class _SubscriptionEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     def filing(self) -> Filing:
         """Return the tenant, and whoever reads."""
         return (self.tenant, None, None, self.actor, None)
+
+    story = read_from("name")
 
 
 class SubscriptionOpened(
@@ -245,6 +279,11 @@ class GuardMarked(Event, frozen=True, kw_only=True, omit_defaults=True, tag="wor
     def keys(self) -> tuple[str, ...]:
         """Return the guard's position."""
         return (mark_key(self.tenant, self.workflow_id, self.name),)
+
+    @property
+    def story(self) -> str:
+        """Return which guard has come how far."""
+        return f"{self.name} at epoch {self.epoch}"
 
     filing = read_from("tenant", "lease_id", "resource", "actor", "token")
 
