@@ -147,7 +147,15 @@ async def test_a_subscription_can_be_given_up(leases: Any) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"name": ""}, {"name": "x" * 129}, {"name": 7}, {"after": -1}, {"after": "0"}, {"workflow_id": ""}],
+    [
+        {"name": ""},
+        {"name": "x" * 129},
+        {"name": 7},
+        {"after": -1},
+        {"after": "0"},
+        {"after": 10**9},
+        {"workflow_id": ""},
+    ],
 )
 async def test_a_subscription_that_cannot_be_right_is_refused(leases: Any, arguments: Any) -> None:
     given = {"name": "node"} | arguments

@@ -259,6 +259,19 @@ def test_the_bus_switches_a_guard_to_the_successor_and_only_to_a_higher_token(gu
         guard.set_lease("first", token=10)
 
 
+def test_news_of_the_lease_that_is_expected_already_never_take_a_guard_back(guard: Guard) -> None:
+    for epoch in range(3):
+        guard.process(act(epoch), str)
+
+    guard.follow(granted("lease", 10, 0, EventType.LEASE_CLAIMED))  # Delivered late.
+
+    assert (guard.expected_lease_id, guard.token, guard.last_processed_epoch) == ("lease", 10, 2)
+    guard.follow(granted("older", 9, 7))
+    assert guard.check(act(3))
+    guard.follow(granted("lease", 10, 9))
+    assert guard.check(act(9))
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -440,6 +453,48 @@ async def test_a_durable_position_follows_the_workflow_to_its_successor(leases: 
 
     assert await successor.check(later)
     assert successor.last_processed_epoch == 0
+
+
+async def test_a_durable_guard_processes_what_an_earlier_orchestrator_has_left_on_the_bus(
+    leases: Any, strangers: Any
+) -> None:
+    subscription = await leases.workflows.bus.subscribe("node")
+    first = await leases.workflows.claim("order-1")
+    early = await first.emit("compute")
+    await first.release()
+    second = await strangers.workflows.claim("order-1")
+    later = await second.emit("compute")
+    guard, processed = leases.workflows.guard("order-1", durable_as="node"), list[Action]()
+
+    for delivery in await subscription.poll():
+        await guard.process(delivery, processed.append)
+
+    assert processed == [early, later]
+
+
+async def test_a_durable_strict_guard_hears_from_the_bus_which_epochs_went_elsewhere(
+    leases: Any, strangers: Any
+) -> None:
+    subscription = await leases.workflows.bus.subscribe("node")
+    first = await leases.workflows.claim("order-1")
+    await first.emit("compute")
+    guard = leases.workflows.guard("order-1", policy="strict", durable_as="node")
+    for delivery in await subscription.poll():
+        await guard.process(delivery, str)
+        await subscription.ack(delivery)
+    await first.release()
+    second = await strangers.workflows.claim("order-1")
+    later = await second.emit("compute")
+
+    restarted, processed = (
+        leases.workflows.guard("order-1", policy="strict", durable_as="node"),
+        list[Action](),
+    )
+    for delivery in await subscription.poll():
+        await restarted.process(delivery, processed.append)
+
+    assert processed == [later]
+    assert restarted.last_processed_epoch == 2
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,10 @@ class AnyGuard:
                 self.advance(payload["epoch"])
 
     def _switch(self, lease_id: str, token: int, epoch: int) -> None:
-        if token > self.token:
+        if lease_id == self.expected_lease_id:  # It is known already, perhaps without its token.
+            self.token = max(self.token, token)
+            self.last_processed_epoch = max(self.last_processed_epoch, epoch - 1)
+        elif token > self.token:
             self.set_lease(lease_id, token=token, epoch=epoch)
 
     def restore(self, mark: Mark) -> None:

@@ -209,14 +209,16 @@ class Bus:
         return self._subscribe(name, only, start)
 
     def _subscribe(self, name: str, workflow_id: str, after: int | None) -> Subscription:
-        if after is None:
-            head: Head = self._session.ask(FindHead())
-            after = head.position
+        head: Head = self._session.ask(FindHead())
+        if after is not None and after > head.position:
+            raise InvalidInput(
+                f"after must be a position of the ledger, which ends at {head.position}", field="after"
+            )
         command = Subscribe(
             tenant=self._session.tenant,
             request_id=self._session.ids.name(),
             name=name,
-            position=after,
+            position=head.position if after is None else after,
             workflow_id=workflow_id,
             holder=self._session.holders.current(),
         )

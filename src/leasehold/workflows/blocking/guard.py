@@ -41,13 +41,19 @@ class Guard(AnyGuard):
         self._turn = Lock()
 
     def load(self) -> None:
-        """Expect the workflow's present lease; and if the position is durable, go on where it was left."""
+        """Expect the workflow's present lease; and if the position is durable, go on where it was left.
+
+        A guard that follows the bus need not be told: it hears of the leases there, one after another.
+        """
+        self._load(present=True)
+
+    def _load(self, *, present: bool) -> None:
         if self._workflows is None:
             raise InvalidInput("this guard knows no registrar to ask; pass workflows=", field="workflows")
         known = self._workflows.known(self.workflow_id, guard=self._name or "")
         if known.mark is not None:
             self.restore(known.mark)
-        workflow = None if known.status is None else known.status.workflow
+        workflow = None if known.status is None or not present else known.status.workflow
         if workflow is not None and workflow.lease_id and workflow.token > self.token:
             self.expected_lease_id, self.token, self._over = workflow.lease_id, workflow.token, ""
         self._is_loaded = True
@@ -59,7 +65,7 @@ class Guard(AnyGuard):
         registrar first, and so sees a revocation of a moment ago; it may also raise WorkflowLeaseNotFound.
         """
         if not self._is_loaded:
-            self.load()
+            self._load(present=True)
         if authoritative:
             self._ask(action)
         return self.look(action)
@@ -84,6 +90,8 @@ class Guard(AnyGuard):
         another lease.
         """
         with self._turn:
+            if isinstance(message, Delivery) and not self._is_loaded:
+                self._load(present=False)  # What is behind in the backlog was right in its time.
             action = action_in(message)
             if action is None:
                 self.follow(message)  # type: ignore[arg-type]
