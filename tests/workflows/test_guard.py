@@ -138,7 +138,7 @@ def test_a_handler_that_takes_too_long_does_not_count(guard: Guard) -> None:
     hang = threading.Event()
 
     with pytest.raises(ActionTimeout) as late:
-        guard.process(act(0, timeout_ms=100), lambda action: hang.wait())
+        guard.process(act(0, timeout_ms=100), lambda action: hang.wait(10))
 
     hang.set()
     assert isinstance(late.value, TimeoutError)

@@ -7,8 +7,9 @@ A method puts what its caller means into a command, or a job; the parts of the c
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from leasehold.client.aio.acquisition import AsyncAcquisition
 from leasehold.client.aio.claims import AsyncClaims
@@ -49,7 +50,9 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.aio.settings import AsyncSettings
-from leasehold.workflows.aio.workflows import AsyncWorkflows
+
+if TYPE_CHECKING:
+    from leasehold.workflows.aio.workflows import AsyncWorkflows
 
 
 class AsyncClient(AsyncReader, AsyncUpkeep):
@@ -71,7 +74,13 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         self._terms = AsyncTerms(session, self._holdings, waiting_room)
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)
         self.settings = AsyncSettings(session)
-        self.workflows = AsyncWorkflows(session, self._holdings, self._terms, self._claims)
+
+    @cached_property
+    def workflows(self) -> "AsyncWorkflows":
+        """Workflows, each led by one orchestrator at a time; loaded when it is first asked for."""
+        from leasehold.workflows.aio.workflows import AsyncWorkflows
+
+        return AsyncWorkflows(self._session, self._holdings, self._terms, self._claims)
 
     @property
     def holder(self) -> str:

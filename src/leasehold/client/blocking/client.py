@@ -8,8 +8,9 @@ A method puts what its caller means into a command, or a job; the parts of the c
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from leasehold.client.blocking.claims import Claims
 from leasehold.client.blocking.lease import HeldLease
@@ -49,7 +50,9 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.blocking.settings import Settings
-from leasehold.workflows.blocking.workflows import Workflows
+
+if TYPE_CHECKING:
+    from leasehold.workflows.blocking.workflows import Workflows
 
 
 class Client(Reader, Upkeep):
@@ -71,7 +74,13 @@ class Client(Reader, Upkeep):
         self._terms = Terms(session, self._holdings, waiting_room)
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
         self.settings = Settings(session)
-        self.workflows = Workflows(session, self._holdings, self._terms, self._claims)
+
+    @cached_property
+    def workflows(self) -> "Workflows":
+        """Workflows, each led by one orchestrator at a time; loaded when it is first asked for."""
+        from leasehold.workflows.blocking.workflows import Workflows
+
+        return Workflows(self._session, self._holdings, self._terms, self._claims)
 
     @property
     def holder(self) -> str:

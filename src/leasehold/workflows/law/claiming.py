@@ -24,7 +24,7 @@ from leasehold.workflows.law.events import (
     WorkflowVacated,
 )
 from leasehold.workflows.law.ownership import ended, lease_not_found, not_owner, owned, violation
-from leasehold.workflows.law.records import WORKFLOW, Workflow, own_key, resource_of, workflow_of
+from leasehold.workflows.law.records import PREFIX, WORKFLOW, Workflow, own_key, resource_of, workflow_of
 
 EXPIRED, REVOKED, RELEASED = "expired", "revoked", "released"
 """How a workflow lost its lease."""
@@ -185,8 +185,9 @@ def _handed_off(event: WorkflowHandedOff, draft: Draft, *, repeated: bool = Fals
 
 def vacate(event: LeaseReleased | LeaseExpired | LeaseRevoked, draft: Draft) -> None:
     """Leave a workflow to the next claim whose lease has ended."""
-    workflow_id = workflow_of(event.resource)
-    record = None if workflow_id is None else _own(event.tenant, workflow_id, draft)
+    if not event.resource.startswith(PREFIX):
+        return  # Nearly every lease that ends is of something else.
+    record = _own(event.tenant, event.resource.removeprefix(PREFIX), draft)
     if record is None or record.lease_id != event.lease_id:
         return
     cause, reason = RELEASED, ""

@@ -24,7 +24,8 @@ COMPLETED, CANCELLED = "completed", "cancelled"
 RECENT_ACTIONS = 64
 """How many actions a guard's position remembers by id, to recognise them when they are delivered again."""
 
-_PREFIX = "workflow:"
+PREFIX = "workflow:"
+"""Of the resource that stands for a workflow."""
 
 
 class Workflow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="workflow"):
@@ -99,12 +100,12 @@ Record = Workflow | EmittedAction | Subscription | Mark
 
 def resource_of(workflow_id: str) -> str:
     """Return the resource that the orchestrator of a workflow has to lease."""
-    return _PREFIX + workflow_id
+    return PREFIX + workflow_id
 
 
 def workflow_of(resource: str) -> str | None:
     """Return the workflow that a resource stands for; None if it stands for none."""
-    return resource.removeprefix(_PREFIX) if resource.startswith(_PREFIX) else None
+    return resource.removeprefix(PREFIX) if resource.startswith(PREFIX) else None
 
 
 def own_key(tenant: str, workflow_id: str) -> str:
