@@ -86,15 +86,8 @@ class WorkflowTakenOver(
     needs_lease = False
 
 
-class WorkflowEmitted(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.emitted"):
-    """An orchestrator emitted an action."""
-
-    is_remembered = True
-
+class _ActionEvent(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=True):
     action_id: str
-    action: ActionFacts
-
-    detail = read_from("action.action_type")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -103,6 +96,16 @@ class WorkflowEmitted(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=Tr
             own_key(self.tenant, self.workflow_id),
             action_key(self.tenant, self.workflow_id, self.action_id),
         )
+
+
+class WorkflowEmitted(_ActionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.emitted"):
+    """An orchestrator emitted an action."""
+
+    is_remembered = True
+
+    action: ActionFacts
+
+    detail = read_from("action.action_type")
 
 
 class WorkflowTransitioned(
@@ -117,12 +120,11 @@ class WorkflowTransitioned(
     detail = read_from("state")
 
 
-class WorkflowAnswered(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.answered"):
+class WorkflowAnswered(_ActionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.answered"):
     """The result of an action came in."""
 
     is_remembered = True
 
-    action_id: str
     success: bool
     payload: dict[str, Any] = {}
     error: str | None = None
@@ -131,14 +133,6 @@ class WorkflowAnswered(WorkflowEvent, frozen=True, kw_only=True, omit_defaults=T
     def detail(self) -> str:
         """Return what became of which action."""
         return f"{self.action_id} {'succeeded' if self.success else 'failed'}"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """Return the workflow, and the action that is answered."""
-        return (
-            own_key(self.tenant, self.workflow_id),
-            action_key(self.tenant, self.workflow_id, self.action_id),
-        )
 
 
 class WorkflowHandedOff(

@@ -5,11 +5,12 @@ refused, and nothing is written.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from leasehold.kernel.lease.commands import Release
 from leasehold.kernel.lease.model import ReleaseReason
 from leasehold.kernel.ledger.draft import Draft
+from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.workflows.law.commands import (
     AnswerAction,
@@ -44,14 +45,13 @@ from leasehold.workflows.law.records import (
     own_key,
 )
 
+_AnswerType = TypeVar("_AnswerType")
+
 
 def emit(command: Emit, draft: Draft) -> Refusal | Callable[[], Emitted]:
     """Put an action into the ledger, which is the outbox."""
-    earlier = draft.remembered(command)
-    if isinstance(earlier, WorkflowEmitted):
-        return _emitted(earlier, draft, repeated=True)
-    record = owned(command, draft)
-    if isinstance(record, Refusal):
+    record = _begin(command, draft, WorkflowEmitted, _emitted)
+    if not isinstance(record, Workflow):
         return record
     if draft.get(WORKFLOW, action_key(command.tenant, command.workflow_id, command.action_id)) is not None:
         return refuse(
@@ -85,11 +85,8 @@ def _emitted(event: WorkflowEmitted, draft: Draft, *, repeated: bool = False) ->
 
 def transition(command: Transition, draft: Draft) -> Refusal | Callable[[], Stepped]:
     """Set another state."""
-    earlier = draft.remembered(command)
-    if isinstance(earlier, WorkflowTransitioned):
-        return _stepped(earlier, draft, repeated=True)
-    record = owned(command, draft)
-    if isinstance(record, Refusal):
+    record = _begin(command, draft, WorkflowTransitioned, _stepped)
+    if not isinstance(record, Workflow):
         return record
     event = WorkflowTransitioned(**_step(command, record, draft), state=command.state)
     draft.append(event)
@@ -98,11 +95,8 @@ def transition(command: Transition, draft: Draft) -> Refusal | Callable[[], Step
 
 def answer_action(command: AnswerAction, draft: Draft) -> Refusal | Callable[[], Stepped]:
     """Take in the result of an action of this workflow, once."""
-    earlier = draft.remembered(command)
-    if isinstance(earlier, WorkflowAnswered):
-        return _stepped(earlier, draft, repeated=True)
-    record = owned(command, draft)
-    if isinstance(record, Refusal):
+    record = _begin(command, draft, WorkflowAnswered, _stepped)
+    if not isinstance(record, Workflow):
         return record
     key = action_key(command.tenant, command.workflow_id, command.action_id)
     action: EmittedAction | None = draft.get(WORKFLOW, key)
@@ -132,11 +126,8 @@ def answer_action(command: AnswerAction, draft: Draft) -> Refusal | Callable[[],
 
 def finish(command: Finish, draft: Draft) -> Refusal | Callable[[], Stepped]:
     """Complete or cancel a workflow, and give its lease back in the same commit."""
-    earlier = draft.remembered(command)
-    if isinstance(earlier, WorkflowFinished):
-        return _stepped(earlier, draft, repeated=True)
-    record = owned(command, draft)
-    if isinstance(record, Refusal):
+    record = _begin(command, draft, WorkflowFinished, _stepped)
+    if not isinstance(record, Workflow):
         return record
     event = WorkflowFinished(**_step(command, record, draft), outcome=command.outcome, reason=command.reason)
     draft.append(event)
@@ -151,6 +142,16 @@ def finish(command: Finish, draft: Draft) -> Refusal | Callable[[], Stepped]:
         )
     )
     return _stepped(event, draft)
+
+
+def _begin(
+    command: Step, draft: Draft, kind: type[Event], answer: Callable[..., Callable[[], _AnswerType]]
+) -> Workflow | Refusal | Callable[[], _AnswerType]:
+    """Return the workflow that a step is to be taken in; or why not; or the answer of the first time."""
+    earlier = draft.remembered(command)
+    if isinstance(earlier, kind):
+        return answer(earlier, draft, repeated=True)
+    return owned(command, draft)
 
 
 def _step(command: Step, record: Workflow, draft: Draft) -> dict[str, Any]:
