@@ -49,6 +49,10 @@ _ENDS = {
 logger = logging.getLogger("leasehold.workflows")
 
 
+class OutOfTime(Exception):
+    """A handler has taken longer than it may; a timeout of its own is something else."""
+
+
 class AnyGuard:
     """What guards of both colours know, and decide."""
 

@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from leasehold.workflows.guarding import OutOfTime
+
 AsyncLock = asyncio.Lock
 
 
@@ -32,12 +34,18 @@ class AsyncGrowth:
 
 
 async def within(seconds: float, handler: Callable[[Any], Any], action: object) -> Any:
-    """Return what a handler makes of an action; raise TimeoutError if that takes longer, and cancel it.
+    """Return what a handler makes of an action; raise OutOfTime if that takes longer, and cancel it.
 
     A handler that is no coroutine runs in a thread, which cannot be stopped: nobody waits for it any more.
     """
-    async with asyncio.timeout(seconds):
-        if inspect.iscoroutinefunction(handler):
-            return await handler(action)
-        made = await asyncio.to_thread(handler, action)
-        return await made if inspect.isawaitable(made) else made
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            if inspect.iscoroutinefunction(handler):
+                return await handler(action)
+            made = await asyncio.to_thread(handler, action)
+            return await made if inspect.isawaitable(made) else made
+    except TimeoutError:
+        if limit.expired():
+            raise OutOfTime from None
+        raise

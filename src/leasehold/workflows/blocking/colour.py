@@ -3,8 +3,10 @@
 import contextvars
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import Any
+
+from leasehold.workflows.guarding import OutOfTime
 
 Lock = threading.Lock
 
@@ -28,7 +30,7 @@ class Growth:
 
 
 def within(seconds: float, handler: Callable[[Any], Any], action: object) -> Any:
-    """Return what a handler makes of an action; raise TimeoutError if that takes longer.
+    """Return what a handler makes of an action; raise OutOfTime if that takes longer.
 
     It runs in a thread of its own, which cannot be stopped: after the time nobody waits for it any more.
     """
@@ -42,4 +44,6 @@ def within(seconds: float, handler: Callable[[Any], Any], action: object) -> Any
             made.set_exception(error)
 
     threading.Thread(target=run, name="leasehold-action", daemon=True).start()
-    return made.result(seconds)
+    if not wait([made], seconds).done:
+        raise OutOfTime
+    return made.result()

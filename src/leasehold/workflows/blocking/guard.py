@@ -6,10 +6,10 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from leasehold.engine.clock import Clock
-from leasehold.errors import InvalidInput, LeaseholdError
+from leasehold.errors import InvalidInput
 from leasehold.workflows.blocking.colour import Lock, within
 from leasehold.workflows.errors import ActionTimeout
-from leasehold.workflows.guarding import MONOTONIC, AnyGuard, action_in
+from leasehold.workflows.guarding import MONOTONIC, AnyGuard, OutOfTime, action_in
 from leasehold.workflows.models import Action, ActionType, Delivery
 
 if TYPE_CHECKING:
@@ -104,16 +104,14 @@ class Guard(AnyGuard):
                 return None
             try:
                 result = within(action.timeout_ms / 1000, handler, action)
-            except TimeoutError as error:
-                if isinstance(error, LeaseholdError):
-                    raise
+            except OutOfTime:
                 raise ActionTimeout(
                     f"action {action.action_id} took longer than {action.timeout_ms} ms, and does not count",
                     action_id=action.action_id,
                     timeout_ms=action.timeout_ms,
                     action_epoch=action.epoch,
                     current_epoch=self.current_epoch,
-                ) from error
+                ) from None
             self._keep(action)
             return result
 
