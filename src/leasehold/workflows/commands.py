@@ -230,9 +230,7 @@ def _revoke(arguments: Namespace) -> int:
     if out.as_json:
         out.json({"workflow_id": workflow.workflow_id, "event": event.event_type.value, **event.payload})
     else:
-        out.line(
-            f"{out.colour('revoked', 'yellow')} {workflow.workflow_id}: {workflow.holder} may not act for it"
-        )
+        out.line(("revoked", "yellow"), f" {workflow.workflow_id}: {workflow.holder} may not act for it")
     return 0
 
 
@@ -246,7 +244,7 @@ def _hand_off(arguments: Namespace) -> int:
         shape = {"workflow_id": arguments.workflow, "lease_id": lease.lease_id, "token": lease.token}
         out.json(shape | {"holder": lease.holder})
     else:
-        out.line(f"{out.colour('handed off', 'green')} {arguments.workflow} to {lease.holder}")
+        out.line(("handed off", "green"), f" {arguments.workflow} to {lease.holder}")
         out.line(f"  it takes the workflow with claim_lease({lease.lease_id!r})")
     return 0
 
