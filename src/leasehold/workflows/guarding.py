@@ -16,7 +16,7 @@ import logging
 from typing import NoReturn
 from uuid import UUID
 
-from leasehold.client.inputs import whole_number
+from leasehold.client.inputs import name, whole_number
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.model import LeaseState
@@ -30,7 +30,7 @@ from leasehold.workflows.errors import (
 )
 from leasehold.workflows.law.ownership import CHECK_MISSED, CLAIM_AGAIN, REFRESH
 from leasehold.workflows.law.records import RECENT_ACTIONS, Mark
-from leasehold.workflows.models import Action, ActionType, Delivery, Event, EventType, LeaseMetadata
+from leasehold.workflows.models import Action, ActionType, Delivery, EventType, LeaseMetadata
 from leasehold.workflows.questions import Known
 
 MONOTONIC, STRICT = "monotonic", "strict"
@@ -59,7 +59,7 @@ class AnyGuard:
     def __init__(self, workflow_id: str, policy: str = MONOTONIC, *, clock: Clock | None = None) -> None:
         if policy not in (MONOTONIC, STRICT):
             raise InvalidInput(f"policy must be {MONOTONIC} or {STRICT}, not {policy!r}", field="policy")
-        self.workflow_id = workflow_id
+        self.workflow_id = name("workflow_id", workflow_id)
         self.policy = policy
         self.expected_lease_id: str | None = None
         self.token = 0
@@ -88,6 +88,13 @@ class AnyGuard:
         first one under it. With `LeaseMetadata`, the lease is refused once its time is over, unless it is
         set again.
         """
+        if not isinstance(lease, str | UUID | LeaseMetadata):
+            raise InvalidInput(
+                f"lease must be an id or its metadata, not {type(lease).__name__}", field="lease"
+            )
+        whole_number("token", token, minimum=0)
+        if epoch is not None:
+            whole_number("epoch", epoch, minimum=0)
         metadata = lease if isinstance(lease, LeaseMetadata) else None
         lease_id = str(lease) if metadata is None else metadata.lease_id
         if token and token < self.token:
@@ -258,6 +265,15 @@ class AnyGuard:
 
 
 def action_in(message: Action | Delivery) -> Action | None:
-    """Return the action that a message is, or carries; None if it carries an event."""
+    """Return the action that a message is, or carries; None if it carries an event.
+
+    An event by itself is refused: only what the bus delivers can change whom a guard believes.
+    """
     inner = message.message if isinstance(message, Delivery) else message
-    return None if isinstance(inner, Event) else inner
+    if isinstance(inner, Action):
+        return inner
+    if not isinstance(message, Delivery):
+        raise InvalidInput(
+            f"message must be an Action or a Delivery, not {type(message).__name__}", field="message"
+        )
+    return None

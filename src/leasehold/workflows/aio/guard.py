@@ -90,6 +90,8 @@ class AsyncGuard(AnyGuard):
         that was processed before is passed over: None. So is an event of the bus, which tells the guard of
         another lease.
         """
+        if not callable(handler):
+            raise InvalidInput("handler must be a function of an action", field="handler")
         async with self._turn:
             if isinstance(message, Delivery) and not self._is_loaded:
                 await self._load(present=False)  # What is behind in the backlog was right in its time.

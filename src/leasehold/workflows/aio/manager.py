@@ -4,7 +4,7 @@ import logging
 
 from leasehold.client.aio.claims import AsyncClaims
 from leasehold.client.aio.session import AsyncSession
-from leasehold.client.inputs import text
+from leasehold.client.inputs import text, whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.kernel.lease.answers import Ended
@@ -82,7 +82,7 @@ class AsyncLeaseManager:
 
         Nobody has to: a lease that has expired blocks nobody, and every client records some in passing.
         """
-        return await self._claims.sweep(limit)
+        return await self._claims.sweep(whole_number("limit", limit, minimum=1))
 
 
 def _not_found(lease_id: str) -> WorkflowLeaseNotFound:

@@ -64,11 +64,11 @@ class AsyncOrchestrator:
     """The single writer of one workflow."""
 
     def __init__(
-        self, workflows: "AsyncWorkflows", held: AsyncHeldLease, workflow: Workflow, renew_below: Duration
+        self, workflows: "AsyncWorkflows", held: AsyncHeldLease, workflow: Workflow, renew_below_ns: int
     ) -> None:
         self._workflows = workflows
         self._held = held
-        self._renew_below = duration_ns("renew_below", renew_below) / 1_000_000_000
+        self._renew_below_ns = renew_below_ns
         self._turn = AsyncLock()
         self._is_doubtful = False
         """Whether the epoch may be another than we know, because a reply was lost."""
@@ -212,7 +212,7 @@ class AsyncOrchestrator:
         The keeper renews it in the background as well. A lease that has expired is never renewed.
         """
         self.check_lease_validity()
-        if not always and self.remaining_ttl >= self._renew_below:
+        if not always and self.remaining_ttl * 1_000_000_000 >= self._renew_below_ns:
             return False
         try:
             await self._held.renew()
@@ -304,7 +304,9 @@ class AsyncOrchestrator:
         """Return what every step says: whose it is, and that it is the next."""
         return {
             "tenant": self._workflows.tenant,
-            "request_id": self._workflows.new_request_id() if request_id is None else request_id,
+            "request_id": self._workflows.new_request_id()
+            if request_id is None
+            else text("request_id", request_id),
             "workflow_id": self.workflow_id,
             "lease_id": self.lease_id,
             "holder": self.holder,

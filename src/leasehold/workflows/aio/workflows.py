@@ -100,17 +100,18 @@ class AsyncWorkflows:
         )
         urgency = whole_number("priority", priority)
         hearer = callback("on_lost", on_lost)
-        return AsyncAcquisition(self._claim(command, hearer, patience, urgency, renew_below))
+        threshold_ns = duration_ns("renew_below", renew_below)
+        return AsyncAcquisition(self._claim(command, hearer, patience, urgency, threshold_ns))
 
     async def _claim(
-        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below: Duration
+        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below_ns: int
     ) -> AsyncOrchestrator:
         if patience == 0:
             try:
                 held = await self._claims.acquire(command, command.lease_id, command.holder, on_lost)
             except WorkflowEnded as error:
                 raise as_workflow_error(error, command.request_id) from None
-            return await self._orchestrator(held, command.workflow_id, renew_below)
+            return await self._orchestrator(held, command.workflow_id, renew_below_ns)
         held = await self._claims.wait(_waiting(command, priority), on_lost, patience)
         try:
             # The claim may have been made anew on the way, under another id.
@@ -119,7 +120,7 @@ class AsyncWorkflows:
         except BaseException:
             self._give_back(held)
             raise
-        return await self._orchestrator(held, command.workflow_id, renew_below)
+        return await self._orchestrator(held, command.workflow_id, renew_below_ns)
 
     def claim_lease(
         self,
@@ -139,21 +140,22 @@ class AsyncWorkflows:
             lease_id=str(new_lease_id),
             holder=self._session.holders.current() if holder is None else text("holder", holder),
         )
-        return AsyncAcquisition(self._accept(command, callback("on_lost", on_lost), renew_below))
+        threshold_ns = duration_ns("renew_below", renew_below)
+        return AsyncAcquisition(self._accept(command, callback("on_lost", on_lost), threshold_ns))
 
     async def _accept(
-        self, command: Accept, on_lost: _OnLost | None, renew_below: Duration
+        self, command: Accept, on_lost: _OnLost | None, renew_below_ns: int
     ) -> AsyncOrchestrator:
         try:
             held = await self._claims.acquire(command, command.lease_id, command.holder, on_lost)
         except LeaseholdError as error:
             raise as_workflow_error(error, command.request_id) from None
-        orchestrator = await self._orchestrator(held, workflow_of(held.resource) or "", renew_below)
+        orchestrator = await self._orchestrator(held, workflow_of(held.resource) or "", renew_below_ns)
         await orchestrator.renew(always=True)
         return orchestrator
 
     async def _orchestrator(
-        self, held: AsyncHeldLease, workflow_id: str, renew_below: Duration
+        self, held: AsyncHeldLease, workflow_id: str, renew_below_ns: int
     ) -> AsyncOrchestrator:
         try:
             status = await self.find(workflow_id)
@@ -162,7 +164,7 @@ class AsyncWorkflows:
                     f"workflow {workflow_id} was lost as soon as it was claimed; claim it again",
                     received_lease=held.lease_id,
                 )
-            return AsyncOrchestrator(self, held, status.workflow, renew_below)
+            return AsyncOrchestrator(self, held, status.workflow, renew_below_ns)
         except BaseException:
             self._give_back(held)
             raise

@@ -5,7 +5,7 @@ import logging
 
 from leasehold.client.blocking.claims import Claims
 from leasehold.client.blocking.session import Session
-from leasehold.client.inputs import text
+from leasehold.client.inputs import text, whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.kernel.lease.answers import Ended
@@ -83,7 +83,7 @@ class LeaseManager:
 
         Nobody has to: a lease that has expired blocks nobody, and every client records some in passing.
         """
-        return self._claims.sweep(limit)
+        return self._claims.sweep(whole_number("limit", limit, minimum=1))
 
 
 def _not_found(lease_id: str) -> WorkflowLeaseNotFound:

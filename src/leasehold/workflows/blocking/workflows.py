@@ -98,17 +98,18 @@ class Workflows:
         )
         urgency = whole_number("priority", priority)
         hearer = callback("on_lost", on_lost)
-        return self._claim(command, hearer, patience, urgency, renew_below)
+        threshold_ns = duration_ns("renew_below", renew_below)
+        return self._claim(command, hearer, patience, urgency, threshold_ns)
 
     def _claim(
-        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below: Duration
+        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below_ns: int
     ) -> Orchestrator:
         if patience == 0:
             try:
                 held = self._claims.acquire(command, command.lease_id, command.holder, on_lost)
             except WorkflowEnded as error:
                 raise as_workflow_error(error, command.request_id) from None
-            return self._orchestrator(held, command.workflow_id, renew_below)
+            return self._orchestrator(held, command.workflow_id, renew_below_ns)
         held = self._claims.wait(_waiting(command, priority), on_lost, patience)
         try:
             # The claim may have been made anew on the way, under another id.
@@ -117,7 +118,7 @@ class Workflows:
         except BaseException:
             self._give_back(held)
             raise
-        return self._orchestrator(held, command.workflow_id, renew_below)
+        return self._orchestrator(held, command.workflow_id, renew_below_ns)
 
     def claim_lease(
         self,
@@ -137,18 +138,19 @@ class Workflows:
             lease_id=str(new_lease_id),
             holder=self._session.holders.current() if holder is None else text("holder", holder),
         )
-        return self._accept(command, callback("on_lost", on_lost), renew_below)
+        threshold_ns = duration_ns("renew_below", renew_below)
+        return self._accept(command, callback("on_lost", on_lost), threshold_ns)
 
-    def _accept(self, command: Accept, on_lost: _OnLost | None, renew_below: Duration) -> Orchestrator:
+    def _accept(self, command: Accept, on_lost: _OnLost | None, renew_below_ns: int) -> Orchestrator:
         try:
             held = self._claims.acquire(command, command.lease_id, command.holder, on_lost)
         except LeaseholdError as error:
             raise as_workflow_error(error, command.request_id) from None
-        orchestrator = self._orchestrator(held, workflow_of(held.resource) or "", renew_below)
+        orchestrator = self._orchestrator(held, workflow_of(held.resource) or "", renew_below_ns)
         orchestrator.renew(always=True)
         return orchestrator
 
-    def _orchestrator(self, held: HeldLease, workflow_id: str, renew_below: Duration) -> Orchestrator:
+    def _orchestrator(self, held: HeldLease, workflow_id: str, renew_below_ns: int) -> Orchestrator:
         try:
             status = self.find(workflow_id)
             if status is None or status.workflow.lease_id != held.lease_id:
@@ -156,7 +158,7 @@ class Workflows:
                     f"workflow {workflow_id} was lost as soon as it was claimed; claim it again",
                     received_lease=held.lease_id,
                 )
-            return Orchestrator(self, held, status.workflow, renew_below)
+            return Orchestrator(self, held, status.workflow, renew_below_ns)
         except BaseException:
             self._give_back(held)
             raise
