@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,9 +14,10 @@ from leasehold.workflows import Action, Event, EventType, Guard, LeaseMetadata, 
 from tests.client.test_hostile import Given, try_all
 
 
-@pytest.fixture
-def leases() -> Iterator[leasehold.Client]:
-    with leasehold.connect("memory:", holder="ann") as client:
+@pytest.fixture(params=["memory", "sqlite"])
+def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[leasehold.Client]:
+    url = "memory:" if request.param == "memory" else tmp_path / "leases.db"
+    with leasehold.connect(url, holder="ann", durability="fast") as client:
         yield client
 
 

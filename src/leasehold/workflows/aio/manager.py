@@ -4,7 +4,7 @@ import logging
 
 from leasehold.client.aio.claims import AsyncClaims
 from leasehold.client.aio.session import AsyncSession
-from leasehold.client.inputs import text, whole_number
+from leasehold.client.inputs import sought, text, whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.kernel.lease.answers import Ended
@@ -47,7 +47,7 @@ class AsyncLeaseManager:
 
         Raises WorkflowLeaseNotFound if it is no lease of a workflow, or was over already.
         """
-        if not await self._is_active(text("lease_id", lease_id)):
+        if not await self._is_active(sought("lease_id", lease_id)):
             raise _not_found(lease_id)
         command = Revoke(
             tenant=self._session.tenant,

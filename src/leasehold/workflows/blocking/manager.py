@@ -5,7 +5,7 @@ import logging
 
 from leasehold.client.blocking.claims import Claims
 from leasehold.client.blocking.session import Session
-from leasehold.client.inputs import text, whole_number
+from leasehold.client.inputs import sought, text, whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.kernel.lease.answers import Ended
@@ -48,7 +48,7 @@ class LeaseManager:
 
         Raises WorkflowLeaseNotFound if it is no lease of a workflow, or was over already.
         """
-        if not self._is_active(text("lease_id", lease_id)):
+        if not self._is_active(sought("lease_id", lease_id)):
             raise _not_found(lease_id)
         command = Revoke(
             tenant=self._session.tenant,

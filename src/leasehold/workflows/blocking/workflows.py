@@ -12,19 +12,20 @@ from leasehold.client.blocking.lease import HeldLease
 from leasehold.client.blocking.session import Session
 from leasehold.client.blocking.terms import Terms
 from leasehold.client.holdings import Holdings
-from leasehold.client.inputs import Duration, callback, duration_ns, mapping, name, text, whole_number
+from leasehold.client.inputs import Duration, callback, duration_ns, mapping, name, sought, text, whole_number
 from leasehold.client.waits import patience_ns
 from leasehold.engine.desk import Outcome, answer_of
 from leasehold.engine.kept import Kept
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
-from leasehold.errors import LeaseholdError
+from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
 from leasehold.workflows.blocking.bus import Bus
 from leasehold.workflows.blocking.guard import Guard
 from leasehold.workflows.blocking.manager import LeaseManager
@@ -192,19 +193,21 @@ class Workflows:
     def page(self, *, after: str = "", limit: int = 100) -> list[WorkflowStatus]:
         """Return a page of workflows, in the order of their ids; continue with the last id as `after`."""
         question = ListWorkflows(
-            tenant=self._session.tenant, after=text("after", after), limit=whole_number("limit", limit)
+            tenant=self._session.tenant, after=sought("after", after), limit=whole_number("limit", limit)
         )
         found: list[WorkflowStatus] = self._session.ask(question)
         return found
 
     def actions(self, workflow_id: str, *, after: int = 0, limit: int = 1_000) -> list[Delivery]:
         """Return what happened in a workflow, oldest first, as the bus tells it."""
-        tenant = self._session.tenant
+        tenant, position = self._session.tenant, whole_number("after", after, minimum=0)
+        if position > NUMBER_MAXIMUM:
+            raise InvalidInput(f"after must be at most {NUMBER_MAXIMUM}", field="after")
         query = EntryQuery(
             tenant=tenant,
             resource=resource_of(name("workflow_id", workflow_id)),
             types=PUBLISHED_TYPES,
-            after=whole_number("after", after, minimum=0),
+            after=position,
             limit=whole_number("limit", limit),
         )
         entries: list[Entry] = self._session.ask(ReadLedger(tenant=tenant, query=query))
