@@ -394,8 +394,7 @@ class Client(Reader, Upkeep):
     def sweep(self, limit: int = 1_000) -> int:
         """Record the end of leases, and of anything else, whose time is over; return how many ended.
 
-        It looks at `limit` at most.
-
-        Nobody has to: expired leases block nobody, and every client sweeps some in passing.
+        It looks at `limit` at most. Nobody has to call it: expired leases block nobody, and every client
+        sweeps some in passing.
         """
         return self._claims.sweep(whole_number("limit", limit, minimum=1))
