@@ -81,7 +81,7 @@ def test_version_is_that_of_the_package(shell: Shell) -> None:
         (["--holder", "me", "acquire", "x"], "'--holder' is not a global option"),
         (["ls", "--limit", "0"], "invalid number '0'"),
         (["ls", "--all", "--state", "active"], "not allowed with"),
-        (["history", "--type", "renwed"], "'renwed' is not one of: confirmed, delegated, expired, issued,"),
+        (["history", "--type", "renwed"], "'renwed' is not one of: confirmed, delegated, doubted, expired,"),
         (["history", "--after", "x"], "invalid position 'x'"),
         (["release"], "name the leases to release, or use --all"),
         (["release", "id", "--all"], "name the leases to release, or use --all"),
