@@ -22,6 +22,8 @@ from leasehold.settings.housekeeping import ApplyRetention, Housekeeper, apply_r
 from leasehold.settings.law import settings_family
 from leasehold.settings.questions import FindEffective, ListSettings, find_effective, list_settings
 from leasehold.stores.locate import sqlite_path
+from leasehold.work.law.family import work_family
+from leasehold.work.questions import REPLIES as WORK_REPLIES
 from leasehold.workflows.law.family import workflow_family
 from leasehold.workflows.questions import REPLIES as WORKFLOW_REPLIES
 
@@ -29,7 +31,7 @@ from leasehold.workflows.questions import REPLIES as WORKFLOW_REPLIES
 def all_families(quotas: Quotas | None = None) -> Families:
     """Return all families, with quotas for those who claim leases through this engine."""
     return Families(
-        (lease_family(quotas), settings_family(), workflow_family()),
+        (lease_family(quotas), settings_family(), work_family(), workflow_family()),
     )
 
 
@@ -48,6 +50,7 @@ REPLIES: Mapping[type[Question], Reply] = {
     ListSettings: list_settings,
     FindEffective: find_effective,
     TakeTally: take_tally,
+    **WORK_REPLIES,
     **WORKFLOW_REPLIES,
 }
 """Answers to questions that the engine knows nothing of."""

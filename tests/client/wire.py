@@ -28,12 +28,17 @@ from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.work.law.commands import Enqueue, Fail, GiveBack, Succeed, TryAcquire
 from leasehold.workflows.law.family import workflow_family
 
 JOBS = Verify | Prune | Rebuild | Backup | RotateKey | RetireKey | VouchForKey
 QUESTIONS = reduce(or_, Question.__subclasses__())
-_REPEATED: tuple[type[Command], ...] = (Acquire, Release, *workflow_family().commands)
-"""What the line repeats, and loses replies to."""
+_REPEATED: tuple[type[Command], ...] = (
+    *(Acquire, Release),
+    *(TryAcquire, Enqueue, Succeed, Fail, GiveBack),
+    *workflow_family().commands,
+)
+"""Commands that arrive twice, or whose reply is lost: a repeat gets the same answer."""
 
 
 _LOST = Failure.of(StoreFailed("the reply was lost on the line"))

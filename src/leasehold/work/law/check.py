@@ -1,0 +1,99 @@
+"""Whether a command about work can be right at all, whatever the records say."""
+
+from leasehold.kernel.ledger.events import REGISTRAR
+from leasehold.kernel.ledger.limits import (
+    REASON_BYTES,
+    WAKE_BYTES,
+    check_text,
+    check_ttl,
+    invalid,
+    over_limit,
+)
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.work.law.commands import (
+    DOMAIN_BYTES,
+    ENQUEUE_OFFSETS,
+    RETRIES_MAXIMUM,
+    Enqueue,
+    Fail,
+    GiveBack,
+    KeepAlive,
+    Succeed,
+    TryAcquire,
+    WorkCommand,
+)
+from leasehold.work.law.model import OFFSET_MAXIMUM
+
+
+def check_command(command: WorkCommand) -> Refusal | None:
+    """Refuse what is empty, too long, too much, or below 0."""
+    refusal = (
+        check_text("tenant", command.tenant)
+        or check_text("request_id", command.request_id)
+        or check_text("domain", command.domain, DOMAIN_BYTES)
+        or check_text("holder", command.holder)
+    )
+    if refusal is not None:
+        return refusal
+    if command.holder == REGISTRAR:
+        return invalid("holder", f"must not be {REGISTRAR!r}, which is the registrar's own name")
+    match command:
+        case TryAcquire():
+            return (
+                check_offset(command.offset)
+                or _check_ttl(command.ttl_ns)
+                or _check_retries(command.max_retries)
+                or _check_wake(command.wake)
+            )
+        case Enqueue():
+            return _check_offsets(command.offsets) or _check_wake(command.wake)
+        case Succeed() | GiveBack():
+            return check_text("token", command.token)
+        case Fail():
+            return check_text("token", command.token) or _check_failure(command)
+        case KeepAlive():
+            return check_text("token", command.token) or _check_ttl(command.ttl_ns)
+        case _:
+            return check_offset(command.offset)
+
+
+def check_offset(offset: int, field: str = "offset") -> Refusal | None:
+    """Refuse an offset below 0, or beyond 63 bits."""
+    if offset < 0:
+        return invalid(field, f"must be at least 0, not {offset}")
+    if offset > OFFSET_MAXIMUM:
+        return over_limit(field, OFFSET_MAXIMUM, f"must be at most {OFFSET_MAXIMUM}")
+    return None
+
+
+def _check_offsets(offsets: tuple[int, ...]) -> Refusal | None:
+    if not offsets:
+        return invalid("offsets", "must name at least one offset")
+    if len(offsets) > ENQUEUE_OFFSETS:
+        detail = f"names {len(offsets)}; at most {ENQUEUE_OFFSETS} fit in one call"
+        return over_limit("offsets", ENQUEUE_OFFSETS, detail)
+    return next(filter(None, (check_offset(offset, "offsets") for offset in offsets)), None)
+
+
+def _check_failure(command: Fail) -> Refusal | None:
+    if command.reason:
+        refusal = check_text("reason", command.reason, REASON_BYTES)
+        if refusal is not None:
+            return refusal
+    return None if command.max_retries is None else _check_retries(command.max_retries)
+
+
+def _check_retries(retries: int) -> Refusal | None:
+    if retries < 0:
+        return invalid("max_retries", f"must be at least 0, not {retries}")
+    if retries > RETRIES_MAXIMUM:
+        return over_limit("max_retries", RETRIES_MAXIMUM, f"must be at most {RETRIES_MAXIMUM}")
+    return None
+
+
+def _check_ttl(ttl_ns: int) -> Refusal | None:
+    return check_ttl(ttl_ns) if ttl_ns else None
+
+
+def _check_wake(wake: str) -> Refusal | None:
+    return check_text("wake", wake, WAKE_BYTES) if wake else None
