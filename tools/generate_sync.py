@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "leasehold"
 FACES = {
     "client": {"acquisition", "calls", "connect", "listening", "lookout", "loss"},
     "settings": set(),
+    "work": {"pool"},
     "workflows": {"colour"},
 }
 """Folders with an `aio/` that is written, and a `blocking/` that is generated from it.

@@ -180,11 +180,12 @@ def all_commands() -> Commands:
     )
     from leasehold.metrics import commands as metrics
     from leasehold.settings import commands as settings
+    from leasehold.work import commands as work
     from leasehold.workflows import commands as workflows
 
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
-    faces = (workflows, settings, metrics)
+    faces = (work, workflows, settings, metrics)
     for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands

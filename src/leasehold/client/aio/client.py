@@ -50,6 +50,7 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.aio.settings import AsyncSettings
+from leasehold.work.aio.face import AsyncWork
 
 if TYPE_CHECKING:
     from leasehold.workflows.aio.workflows import AsyncWorkflows
@@ -74,6 +75,8 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         self._terms = AsyncTerms(session, self._holdings, waiting_room)
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)
         self.settings = AsyncSettings(session)
+        self.work = AsyncWork(session)
+        """Work leases: one offset at a time in each domain, in order."""
 
     @cached_property
     def workflows(self) -> "AsyncWorkflows":

@@ -50,6 +50,7 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.blocking.settings import Settings
+from leasehold.work.blocking.face import Work
 
 if TYPE_CHECKING:
     from leasehold.workflows.blocking.workflows import Workflows
@@ -74,6 +75,8 @@ class Client(Reader, Upkeep):
         self._terms = Terms(session, self._holdings, waiting_room)
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
         self.settings = Settings(session)
+        self.work = Work(session)
+        """Work leases: one offset at a time in each domain, in order."""
 
     @cached_property
     def workflows(self) -> "Workflows":

@@ -1,0 +1,1 @@
+"""Work leases for asyncio; `blocking/` is generated from this."""

@@ -1,0 +1,134 @@
+"""leasehold work consume: a command for each offset."""
+
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from leasehold.cli.connecting import add_holder_option, connected, holder_of
+from leasehold.cli.durations import parse_duration
+from leasehold.cli.output import Output
+from leasehold.cli.parser import Group, UsageError, positive_number
+from leasehold.errors import EXIT_ERROR
+from leasehold.work.commands.arguments import add_retries
+
+if TYPE_CHECKING:
+    from leasehold.work.consuming import Message, Progress
+
+_LOOK_EVERY_SECONDS = 0.5
+"""How often to look whether the offset that a command works on was lost."""
+
+
+def add_commands(group: Group) -> None:
+    """Add the command of this module."""
+    parser = group.add(
+        "consume",
+        _consume,
+        "run a command for each message on standard input",
+        details="""\
+Each line on standard input is a message: DOMAIN OFFSET [PAYLOAD]. COMMAND is run for each offset that was
+acquired, in order within a domain, with the payload on its standard input. In its environment it finds
+LEASEHOLD_WORK_DOMAIN, LEASEHOLD_WORK_OFFSET, LEASEHOLD_WORK_TOKEN (pass it along with every write) and
+LEASEHOLD_WORK_ATTEMPT. An exit code other than 0 is a failed attempt, which is repeated after a while. Other
+consumers may have the same domains. After SIGTERM no command is started; those that run are waited for.
+
+example:
+  printf 'orders 41 first\\norders 42 second\\n' | leasehold work consume -- ./process.sh
+
+exit codes: 0 everything was processed, or stopped by a signal · 1 error, or an offset was given up ·
+            2 wrong usage""",
+        has_child=True,
+    )
+    parser.usage = "leasehold work consume [options] -- COMMAND [ARGUMENT ...]"
+    parser.add_argument(
+        "--concurrency",
+        type=positive_number,
+        default=4,
+        metavar="N",
+        help="in how many domains at a time (default: 4)",
+    )
+    parser.add_argument(
+        "--ttl",
+        type=parse_duration,
+        default=60.0,
+        metavar="TIME",
+        help="after how long others may go on if this consumer dies (default: 60s)",
+    )
+    parser.add_argument(
+        "--backoff",
+        type=parse_duration,
+        default=1.0,
+        metavar="TIME",
+        help="how long to wait before the second attempt, then twice as long each time (default: 1s)",
+    )
+    add_retries(parser, "3")
+    add_holder_option(parser, "who works on it", otherwise="user@host/process")
+
+
+def _consume(arguments: Namespace) -> int:
+    from leasehold.work.consuming import Backoff
+
+    holder = holder_of(arguments, f"/{os.getpid()}")
+    with connected(arguments, create=True, holder=holder) as client:
+        progress = client.work.consume(
+            lambda message: _run(arguments.child, message),
+            source=_messages(),
+            concurrency=arguments.concurrency,
+            backoff=Backoff(first=arguments.backoff),
+            ttl=arguments.ttl,
+            max_retries=arguments.max_retries,
+        )
+    _tell_progress(Output(arguments, sys.stderr), progress)
+    return EXIT_ERROR if progress.failed else 0
+
+
+def _messages() -> Iterator[tuple[str, int, str]]:
+    """Yield what standard input says, line by line."""
+    for number, line in enumerate(sys.stdin, 1):
+        words = line.rstrip("\n").split(" ", 2)
+        if len(words) < 2 or not words[0] or not words[1].isdecimal():
+            raise UsageError(f"line {number} of standard input must be: DOMAIN OFFSET [PAYLOAD]")
+        yield words[0], int(words[1]), words[2] if len(words) == 3 else ""
+
+
+class _CommandFailed(Exception):
+    """The command for an offset did not end well."""
+
+
+def _run(command: list[str], message: "Message") -> None:
+    """Run the command for an offset; end it if the offset was lost."""
+    environment = os.environ | {
+        "LEASEHOLD_WORK_DOMAIN": message.domain,
+        "LEASEHOLD_WORK_OFFSET": str(message.offset),
+        "LEASEHOLD_WORK_TOKEN": message.token,
+        "LEASEHOLD_WORK_ATTEMPT": str(message.attempt),
+    }
+    # In a session of its own: Ctrl-C stops the consumer, which waits for what it has begun.
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, start_new_session=True, text=True
+    ) as process:
+        payload: str | None = message.payload
+        while True:
+            try:
+                process.communicate(payload, timeout=_LOOK_EVERY_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                payload = None
+                if message.is_lost:
+                    process.terminate()
+    if process.returncode != 0:
+        raise _CommandFailed(f"{command[0]} ended with {process.returncode}")
+
+
+def _tell_progress(out: Output, progress: "Progress") -> None:
+    from msgspec.structs import asdict
+
+    if out.as_json:
+        out.json(asdict(progress))
+    else:
+        out.line(
+            f"processed {progress.processed}, failed {progress.failed}, skipped {progress.skipped}, "
+            f"retried {progress.retried}, pending {progress.pending}"
+        )

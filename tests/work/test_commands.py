@@ -1,0 +1,168 @@
+"""`leasehold work`, as a shell sees it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LEASEHOLD = [sys.executable, "-m", "leasehold"]
+
+
+class Shell:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.environment = os.environ | {"LEASEHOLD_URL": str(folder / "leases.db"), "NO_COLOR": "1"}
+
+    def run(self, *arguments: str, code: int = 0, given: str = "") -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*LEASEHOLD, "work", *arguments],
+            input=given,
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            cwd=self.folder,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def says(self, *arguments: str, code: int = 0, given: str = "") -> str:
+        return self.run(*arguments, code=code, given=given).stdout.strip()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def test_an_offset_from_acquiring_to_its_end(shell: Shell) -> None:
+    outcome, token = shell.says("acquire", "orders", "1").split()
+    assert outcome == "ACQUIRED"
+    assert shell.says("acquire", "orders", "2", code=75) == "ENQUEUED"
+    assert shell.says("acquire", "orders", "1", code=75) == f"ALREADY_ACQUIRED {token}"
+    assert shell.says("succeed", "orders", token) == "NEXT_HINT next_offset 2"
+    assert "No lease" in shell.run("succeed", "orders", token, code=76).stderr
+    assert shell.says("succeed", "orders", token, "--ignore-mismatch") == "IGNORED"
+    assert "acquire 2 first" in shell.run("acquire", "orders", "3", code=75).stderr
+    token = shell.says("acquire", "orders", "2", "--ttl", "5m", "--max-retries", "1").split()[1]
+    assert shell.says("enqueue", "orders", "3-5", "9") == "added 4 of 4 to the backlog of orders"
+    assert shell.says("fail", "orders", token, "--reason", "no luck") == "RETRY_SCHEDULED retry_count 1"
+    handed = shell.says("fail", "orders", token, "--reason", "given up", "--hand-off")
+    assert handed.startswith("GIVE_UP_NEXT_HINT retry_count 1 next_offset 3 token ")
+    assert "given up" in shell.says("failed", "orders")
+    assert "work.failed" in shell.says("show", "orders", "--offset", "2")
+    shown = shell.says("show", "orders")
+    assert "IN_FLIGHT" in shown
+    assert "3, head 4" in shown
+    assert shell.says("ls").splitlines()[1].split()[:3] == ["orders", "IN_FLIGHT", "3"]
+
+
+def test_all_of_it_as_json(shell: Shell) -> None:
+    acquired = json.loads(shell.says("acquire", "orders", "1", "--json"))
+    assert acquired["outcome"] == "ACQUIRED"
+    assert acquired["token"] == str(acquired["fence"])
+    failed = json.loads(shell.says("fail", "orders", acquired["token"], "--max-retries", "0", "--json"))
+    assert failed["outcome"] == "GIVE_UP_NO_BACKLOG"
+    assert json.loads(shell.says("enqueue", "orders", "5", "--json")) == {"domain": "orders", "added": 1}
+    state = json.loads(shell.says("show", "orders", "--json"))
+    assert (state["state"], state["head"], state["failed"]) == ("IDLE", 5, [[1, 1]])
+    assert json.loads(shell.says("ls", "--json"))["domain"] == "orders"
+    assert json.loads(shell.says("failed", "orders", "--json"))["offset"] == 1
+    entry = json.loads(shell.says("show", "orders", "--offset", "5", "--json"))
+    assert (entry["type"], entry["resource"]) == ("work.enqueued", "work:orders:5")
+    error = json.loads(shell.run("succeed", "orders", "1", "--json", code=76).stderr)["error"]
+    assert error["code"] == "NO_LEASE"
+
+
+def test_nothing_is_shown_of_nothing(shell: Shell) -> None:
+    shell.says("enqueue", "orders", "1")
+    assert shell.says("failed", "orders") == "no offset of orders was given up"
+    assert "nothing is known" in shell.says("show", "orders", "--offset", "7")
+    assert "IDLE" in shell.says("show", "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("acquire", "orders", "-1"), "-1"),
+        (("acquire", "orders", "x"), "invalid offset"),
+        (("acquire", "orders", str(2**63)), "at most"),
+        (("acquire", "", "1"), "domain"),
+        (("enqueue", "orders", "9-5"), "invalid range"),
+        (("enqueue", "orders", "0-5000"), "invalid range"),
+        (("fail", "orders", "1", "--max-retries", "x"), "invalid number"),
+        (("consume",), "name the command after --"),
+        (("suceed", "orders", "1"), "did you mean 'succeed'"),
+    ],
+)
+def test_bad_usage_is_one_line_that_says_what_is_wrong(
+    shell: Shell, arguments: tuple[str, ...], says: str
+) -> None:
+    shell.says("enqueue", "others", "1")
+    code = 1 if str(2**63) in arguments else 2
+    error = shell.run(*arguments, code=code).stderr
+    assert says in error
+    assert len(error.splitlines()) == 1
+
+
+CHILD = (
+    "import os, sys; e = os.environ; "
+    "said = [e['LEASEHOLD_WORK_' + name] for name in ('DOMAIN', 'OFFSET', 'ATTEMPT')]; "
+    "said += [str(e['LEASEHOLD_WORK_TOKEN'].isdigit()), sys.stdin.read()]; "
+    "os.write(1, (' '.join(said) + chr(10)).encode()); "  # Whole: others write there, too.
+    "sys.exit(e['LEASEHOLD_WORK_OFFSET'] == '2' and e['LEASEHOLD_WORK_ATTEMPT'] == '1')"
+)
+
+
+def test_a_command_is_run_for_each_offset_in_order_and_again_if_it_fails(shell: Shell) -> None:
+    lines = "".join(f"a {offset} payload {offset}\n" for offset in range(4)) + "b 7\n"
+    done = shell.run("consume", "--backoff", "1ms", "--", sys.executable, "-c", CHILD, given=lines)
+    seen = [line.split(maxsplit=4) for line in done.stdout.splitlines()]
+    assert [tuple(one[1:3]) for one in seen if one[0] == "a"] == [
+        ("0", "1"),
+        ("1", "1"),
+        ("2", "1"),
+        ("2", "2"),
+        ("3", "1"),
+    ]
+    assert ["a", "3", "1", "True", "payload 3"] in seen
+    assert "processed 5, failed 0, skipped 0, retried 1" in done.stderr
+
+
+def test_a_command_that_never_works_gives_its_offset_up_and_others_go_on(shell: Shell) -> None:
+    given = "a 0\na 1\n"
+    options = ("--max-retries", "0", "--json")
+    done = shell.run("consume", *options, "--", "test", "-e", "/nowhere", code=1, given=given)
+    assert json.loads(done.stderr)["failed"] == 2
+    assert "test ended with 1" in shell.says("failed", "a")
+    assert "line 1" in shell.run("consume", "--", "true", code=2, given="nonsense\n").stderr
+
+
+def test_a_signal_waits_for_the_command_that_runs(shell: Shell) -> None:
+    began, go = shell.folder / "began", shell.folder / "go"
+    os.mkfifo(began)
+    os.mkfifo(go)
+    script = f"echo > {began}; cat {go}"
+    consumer = subprocess.Popen(
+        [*LEASEHOLD, "work", "consume", "--", "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=shell.environment,
+        cwd=shell.folder,
+    )
+    assert consumer.stdin is not None
+    consumer.stdin.write("a 0\na 1\n")
+    consumer.stdin.flush()  # And left open: the source has not ended.
+    began.read_text()
+    consumer.send_signal(signal.SIGTERM)
+    go.write_text("on")
+    _, errors = consumer.communicate(timeout=30)
+    assert consumer.returncode == 0
+    assert "processed 1" in errors
+    assert json.loads(shell.says("show", "a", "--json"))["state"] == "IDLE"

@@ -1,0 +1,379 @@
+"""A consumer processes everything once, in order within each domain, whatever fails on the way."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import leasehold
+from leasehold.errors import InvalidInput, StoreBusy
+from leasehold.work.aio import consumer as aio_consumer
+from leasehold.work.aio.pool import AsyncPool
+from leasehold.work.blocking import consumer as blocking_consumer
+from leasehold.work.blocking.pool import Pool
+from leasehold.work.consuming import Backoff, Message, Progress, Schedule, reason_of
+from tests.client.worlds import SIGNAL_SECONDS, World
+
+
+@pytest.fixture(autouse=True)
+def nobody_asks_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for somebody else is woken, or the test never ends."""
+    for module in (aio_consumer, blocking_consumer):
+        monkeypatch.setattr(module, "_ASK_AGAIN_SECONDS", 1_000.0)
+
+
+AT_ONCE = Backoff(first=0.001, most=0.002)
+
+
+class Handler:
+    """Notes what it is called with, and fails where it is told to."""
+
+    def __init__(self, failing: dict[tuple[str, int], int] | None = None) -> None:
+        self.seen: list[tuple[str, int, int]] = []
+        self.payloads: list[Any] = []
+        self._failing = failing or {}
+        self._lock = threading.Lock()
+
+    def note(self, message: Message) -> None:
+        with self._lock:
+            self.seen.append((message.domain, message.offset, message.attempt))
+            self.payloads.append(message.payload)
+        if message.attempt <= self._failing.get((message.domain, message.offset), 0):
+            raise RuntimeError("told to fail")
+
+    async def note_async(self, message: Message) -> None:
+        await asyncio.sleep(0)
+        self.note(message)
+
+    def of(self, world: World) -> Any:
+        return self.note if world.blocking else self.note_async
+
+
+def messages(domains: str, count: int) -> list[tuple[str, int, str]]:
+    return [(domain, offset, f"{domain}{offset}") for offset in range(count) for domain in domains]
+
+
+async def test_everything_is_processed_once_and_in_order(real_world: World) -> None:
+    client, handler = real_world.connect(), Handler()
+    progress = await client.work.consume(handler.of(real_world), source=messages("abc", 8), concurrency=3)
+    assert (progress.received, progress.processed, progress.pending) == (24, 24, 0)
+    for domain in "abc":
+        assert [one[1] for one in handler.seen if one[0] == domain] == list(range(8))
+        assert await client.work.watermark(domain) == 8
+    assert sorted(handler.payloads) == sorted(payload for _, _, payload in messages("abc", 8))
+
+
+async def test_what_fails_is_tried_again_and_then_given_up(real_world: World) -> None:
+    client = real_world.connect()
+    handler = Handler({("a", 1): 2, ("b", 0): 99})
+    progress = await client.work.consume(
+        handler.of(real_world), source=messages("ab", 3), backoff=AT_ONCE, max_retries=2
+    )
+    assert (progress.processed, progress.failed, progress.retried) == (5, 1, 4)
+    assert [one for one in handler.seen if one[0] == "a"] == [
+        ("a", 0, 1),
+        ("a", 1, 1),
+        ("a", 1, 2),
+        ("a", 1, 3),
+        ("a", 2, 1),
+    ]
+    (failed,) = await client.work.failed("b")
+    assert (failed.offset, failed.reason) == (0, "RuntimeError: told to fail")
+
+
+async def test_what_is_terminal_already_is_skipped(real_world: World) -> None:
+    client, handler = real_world.connect(), Handler()
+    await client.work.consume(handler.of(real_world), source=messages("a", 3))
+    again = await client.work.consume(handler.of(real_world), source=messages("a", 4))
+    assert (again.skipped, again.processed) == (3, 1)
+    assert len(handler.seen) == 4
+
+
+async def test_an_offset_that_somebody_else_has_is_never_started(real_world: World) -> None:
+    # It is waited for: the consumer is woken when the other one is done.
+    client, other, handler = real_world.connect(), real_world.connect(), Handler()
+    held = await other.work.try_acquire("a", 0)
+
+    async def finish() -> None:
+        async for entry in other.watch(after=0):
+            if entry.event.type == "work.awaited":
+                assert handler.seen == []
+                await other.work.succeed("a", held.token)
+                return
+
+    progress, _ = await asyncio.gather(_aside(real_world, client, handler, messages("a", 2)), finish())
+    assert (progress.skipped, progress.processed) == (1, 1)
+    assert handler.seen == [("a", 1, 1)]
+
+
+async def _aside(world: World, client: Any, handler: Handler, source: Any, **more: Any) -> Progress:
+    """Consume beside the scenario: a blocking consumer needs a thread for that."""
+    if not world.blocking:
+        result: Progress = await client.work.consume(handler.note_async, source=source, **more)
+        return result
+    return await asyncio.to_thread(client.target.work.consume, handler.note, source=source, **more)
+
+
+async def test_a_backlog_that_others_have_begun_is_respected(real_world: World) -> None:
+    client, handler = real_world.connect(), Handler()
+    await client.work.enqueue("a", [2, 0])
+    progress = await client.work.consume(handler.of(real_world), source=messages("a", 3))
+    assert progress.processed == 3
+    assert [one[1] for one in handler.seen] == [2, 0, 1], "the head of the backlog first"
+
+
+async def test_two_consumers_share_a_domain_and_wake_each_other(real_world: World) -> None:
+    first, second = real_world.connect(), real_world.connect()
+    handler = Handler()
+    everything = messages("ab", 20)
+    results = await asyncio.gather(
+        _aside(real_world, first, handler, everything[::2]),
+        _aside(real_world, second, handler, everything[1::2]),
+    )
+    assert sum(one.processed for one in results) == 40
+    assert len({(domain, offset) for domain, offset, _ in handler.seen}) == len(handler.seen) == 40
+
+
+async def test_two_consumers_with_parts_of_one_domain_keep_its_order(real_world: World) -> None:
+    first, second, handler = real_world.connect(), real_world.connect(), Handler()
+    await first.work.enqueue("a", range(12))
+    everything = messages("a", 12)
+    results = await asyncio.gather(
+        _aside(real_world, first, handler, everything[::2]),
+        _aside(real_world, second, handler, everything[1::2]),
+    )
+    assert [one.processed for one in results] == [6, 6]
+    assert [one[1] for one in handler.seen] == list(range(12))
+
+
+async def test_it_stops_when_told_to_and_gives_back_what_waits_for_another_attempt(
+    real_world: World,
+) -> None:
+    client, handler = real_world.connect(), Handler({("a", 0): 99})
+    progress = await client.work.consume(
+        handler.of(real_world),
+        source=messages("a", 5),
+        backoff=Backoff(first=100, jitter=0),
+        stop=lambda: bool(handler.seen),
+    )
+    assert (progress.retried, progress.processed) == (1, 0)
+    state = await client.work.state("a")
+    assert (state.state, state.head) == ("IDLE", 0)
+    again = await client.work.try_acquire("a", 0)
+    assert again.retry_count == 1, "giving it back is no failure"
+
+
+async def test_an_offset_is_kept_alive_for_as_long_as_its_handler_takes(real_world: World) -> None:
+    client = real_world.connect()
+    seen: list[bool] = []
+
+    def slow(message: Message) -> None:
+        kept = (entry for entry in client.target.watch(after=0) if entry.event.type == "work.kept")
+        for _ in range(2):
+            next(kept)
+        seen.append(message.is_lost)
+
+    async def slow_async(message: Message) -> None:
+        count = 0
+        async for entry in client.watch(after=0):
+            count += entry.event.type == "work.kept"
+            if count == 2:
+                break
+        seen.append(message.is_lost)
+
+    handler = slow if real_world.blocking else slow_async
+    progress = await client.work.consume(handler, source=messages("a", 1), ttl=0.3)
+    assert (progress.processed, progress.lost, seen) == (1, 0, [False])
+
+
+async def test_an_offset_that_was_lost_is_asked_for_again(real_world: World) -> None:
+    # Somebody takes it away in the middle, as a stop past the TTL would.
+    client = real_world.connect()
+    tokens: list[str] = []
+
+    def losing(message: Message) -> None:
+        tokens.append(message.token)
+        if len(tokens) == 1:
+            client.target.work.give_back(message.domain, message.token)
+
+    async def losing_async(message: Message) -> None:
+        tokens.append(message.token)
+        if len(tokens) == 1:
+            await client.work.give_back(message.domain, message.token)
+
+    progress = await client.work.consume(
+        losing if real_world.blocking else losing_async, source=messages("a", 2)
+    )
+    assert (progress.lost, progress.processed) == (1, 2)
+    assert len(set(tokens)) == 3
+
+
+async def test_what_a_source_raises_ends_the_consumer(real_world: World) -> None:
+    client, handler = real_world.connect(), Handler()
+
+    def broken() -> Iterator[tuple[str, int, str]]:
+        yield ("a", 0, "")
+        raise OSError("the source is gone")
+
+    with pytest.raises(OSError, match="the source is gone"):
+        await client.work.consume(handler.of(real_world), source=broken())
+    assert (await client.work.state("a")).state == "IDLE"
+
+
+async def test_a_message_that_can_never_be_right_ends_the_consumer(real_world: World) -> None:
+    client, handler = real_world.connect(), Handler()
+    with pytest.raises(InvalidInput):
+        await client.work.consume(handler.of(real_world), source=[("a", -1, "")])
+    for wrong in ({"concurrency": 0}, {"ttl": -1}, {"max_retries": "x"}):
+        with pytest.raises(InvalidInput):
+            await client.work.consume(handler.of(real_world), source=[], **wrong)
+
+
+async def test_progress_is_told(real_world: World) -> None:
+    client, handler, told = real_world.connect(), Handler(), list[Progress]()
+    await client.work.consume(handler.of(real_world), source=messages("ab", 3), progress=told.append)
+    assert told
+    assert told[0].received >= 1
+
+
+async def test_a_store_that_is_busy_for_a_while_is_asked_again(
+    real_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (aio_consumer, blocking_consumer):
+        monkeypatch.setattr(module, "_AFTER_ERROR_SECONDS", 0.01)
+    client, handler = real_world.connect(), Handler()
+    face = client.target.work if real_world.blocking else client.work
+    kind, failures = type(face), iter([True, False, True])
+    succeed = kind.succeed
+
+    def busy(self: Any, *given: Any, **named: Any) -> Any:
+        if next(failures, False):
+            raise StoreBusy("not now")
+        return succeed(self, *given, **named)
+
+    monkeypatch.setattr(kind, "succeed", busy)
+    progress = await client.work.consume(handler.of(real_world), source=messages("a", 3))
+    assert progress.processed == 3
+    assert len(handler.seen) == 3, "what was handled is not handled again because its end was not heard of"
+
+
+async def test_an_asynchronous_source(tmp_path: Path) -> None:
+    async def source() -> AsyncIterator[tuple[str, int, str]]:
+        for offset in range(5):
+            await asyncio.sleep(0)
+            yield ("a", offset, "")
+
+    handler = Handler()
+    async with leasehold.connect_async("memory:") as client:
+        progress = await client.work.consume(handler.note_async, source=source())
+    assert progress.processed == 5
+
+
+def heard(pool: Any, stopping: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let it be known when a consumer has heard that it should stop."""
+    stop = pool.stop
+
+    def stop_and_tell(self: Any) -> None:
+        stop(self)
+        stopping.set()
+
+    monkeypatch.setattr(pool, "stop", stop_and_tell)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_lets_running_handlers_finish_and_starts_no_more(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handler, ended, stopping = Handler(), list[int](), threading.Event()
+    heard(Pool, stopping, monkeypatch)
+
+    def slow(message: Message) -> None:
+        handler.note(message)
+        os.kill(os.getpid(), number)
+        assert stopping.wait(SIGNAL_SECONDS)
+        ended.append(message.offset)
+
+    before = signal.getsignal(number)
+    with leasehold.connect("memory:") as client:
+        progress = client.work.consume(slow, source=messages("a", 5))
+        assert (progress.processed, progress.pending, ended) == (1, 4, [0])
+        assert client.work.state("a").state == "IDLE"
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_stops_an_asynchronous_consumer_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> Progress:
+        stopping = asyncio.Event()
+        heard(AsyncPool, stopping, monkeypatch)
+
+        async def slow(message: Message) -> None:
+            del message
+            os.kill(os.getpid(), signal.SIGTERM)
+            await stopping.wait()
+
+        async with leasehold.connect_async("memory:") as client:
+            result: Progress = await client.work.consume(slow, source=messages("a", 5))
+            return result
+
+    progress = asyncio.run(main())
+    assert (progress.processed, progress.pending) == (1, 4)
+
+
+def test_backoff_grows_has_some_chance_in_it_and_is_the_same_for_everybody() -> None:
+    exact = Backoff(first=1, factor=2, most=10, jitter=0)
+    assert [exact.delay(7, count) for count in range(6)] == [0, 1, 2, 4, 8, 10]
+    assert exact.delay(7, 10_000) == 10
+    chance = Backoff(first=1, jitter=0.5)
+    delays = {chance.delay(millis, 1) for millis in range(100)}
+    assert len(delays) > 50
+    assert all(0.5 <= delay <= 1 for delay in delays)
+    assert chance.delay(42, 3) == chance.delay(42, 3)
+
+
+def test_a_successor_waits_only_for_what_is_left_of_the_backoff() -> None:
+    exact = Backoff(first=1, factor=2, most=10, jitter=0)
+    assert exact.remaining(10_000, 2, now_millis=11_500) == 1.5
+    assert exact.remaining(10_000, 2, now_millis=99_000) == 0
+    assert exact.remaining(10_000, 2, now_millis=0) == 2, "a clock that is wrong costs no more than one step"
+
+
+@pytest.mark.parametrize("wrong", [{"first": -1}, {"factor": 0.5}, {"jitter": 2}, {"most": -1}])
+def test_a_backoff_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput):
+        Backoff(**wrong)
+
+
+def test_a_schedule_takes_domains_in_turn_and_rests_them() -> None:
+    schedule = Schedule(4, lambda number: f"bell.{number}")
+    for domain, offset in (("a", 1), ("b", 1), ("a", 2)):
+        schedule.add(domain, offset, None)
+    was_full = schedule.is_full
+    schedule.add("c", 1, None)
+    assert (was_full, schedule.is_full) == (False, True)
+    a, b, c = (schedule.take(0.0) for _ in range(3))
+    assert a is not None
+    assert b is not None
+    assert c is not None
+    assert [line.domain for line in (a, b, c)] == ["a", "b", "c"]
+    assert schedule.take(0.0) is None
+    schedule.rest(a, 100, until_rung=True)
+    schedule.ring([2])  # While b is out.
+    schedule.rest(b, 100, until_rung=True)
+    assert schedule.take(0.0) is b, "it was rung for while it was with a worker"
+    schedule.ring([1, 99])
+    assert schedule.take(0.0) is a
+    schedule.rest(c, 100)
+    schedule.ring(None)
+    assert schedule.take(time.monotonic()) is None, "what waits for another attempt does not end on a ring"
+    assert schedule.take(time.monotonic() + 101) is c
+
+
+def test_a_reason_is_one_printable_line() -> None:
+    assert reason_of(ValueError("a\nb\x00c")) == "ValueError: a b?c"
+    assert len(reason_of(ValueError("é" * 5_000)).encode()) <= 1024
