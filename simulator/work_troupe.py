@@ -1,0 +1,274 @@
+"""Those who work on domains in a simulated world, and who judge what they are told.
+
+Workers acquire, succeed, fail, keep alive, give back, queue and repeat themselves, also under tokens that are
+long over; they pause past their TTL, die, and lose replies, as everybody in these worlds does.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from leasehold.engine.batch import Outcome
+from leasehold.kernel.ledger.commands import Command, Sweep, Swept
+from leasehold.kernel.ledger.events import Event
+from leasehold.kernel.ledger.family import Family
+from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.state import State
+from leasehold.work.law.answers import (
+    Acquired,
+    Failed,
+    FailOutcome,
+    GivenBack,
+    Kept,
+    Queueing,
+    Started,
+    Succeeded,
+)
+from leasehold.work.law.commands import Enqueue, Fail, GiveBack, KeepAlive, StartAt, Succeed, TryAcquire
+from leasehold.work.law.events import WorkAcquired
+from leasehold.work.law.family import work_family
+from leasehold.work.law.model import WORK, flight_key
+from simulator.asking import Asker
+from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.true_work import TrueDomain, TrueWork
+
+DOMAINS = ("mail", "orders")
+"""Few, so that workers meet there."""
+OFFSETS = 12
+
+
+class WorkPlay:
+    """Works on domains, and judges what everybody is told of them."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._stage = scene.stage
+        self._random = scene.random
+        self._sent: dict[str, Command] = {}
+        self._true = self._new_truth()
+        self._highest_fence = 0
+        """Of all that were ever given out, also in history that was lost since."""
+        self._tokens: list[tuple[str, str, str]] = []
+        """Tenant, domain and token of what was acquired, the last ones."""
+        self.noted: dict[str, int] = {}
+
+    def _new_truth(self) -> TrueWork:
+        return TrueWork(self._scene.truth, self._sent, self._note)
+
+    def _note(self, name: str) -> None:
+        self.noted[name] = self.noted.get(name, 0) + 1
+
+    # What workers do.
+
+    def start(self) -> None:
+        """Let three workers begin."""
+        for worker in (self._scene.new_actor(), self._scene.new_actor(), self._scene.new_actor()):
+            self._plan(worker, 0.3)
+
+    def _plan(self, worker: Asker, most: float) -> None:
+        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.02, most))
+        worker.later(delay_ns, lambda: self._act(worker))
+
+    def _act(self, worker: Asker) -> None:
+        if self._stage.calm:
+            return
+        if self._stage.strikes("holder died"):
+            worker.die()
+            self._note("worker died")
+            self._plan(worker, 2)
+            return
+        if self._stage.strikes("holder paused"):
+            worker.pause(self._stage.up_to(5 * self._stage.plan.ttl_ns))
+            self._note("worker paused")
+        self._plan(worker, 0.3)
+        command = self._command()
+        self._sent[command.request_id] = command
+        worker.ask(command, self._heard)
+
+    def _heard(self, outcome: Outcome, sent_ns: int) -> None:
+        del sent_ns, outcome  # What matters is in the ledger; workers find their tokens there.
+
+    def _command(self) -> Command:
+        random = self._random
+        if self._sent and random.random() < 0.1:
+            return random.choice(list(self._sent.values())[-6:])
+        said: dict[str, Any] = {
+            "tenant": random.choice(self._stage.plan.tenants),
+            "domain": random.choice(DOMAINS),
+            "holder": random.choice(("ann", "bob")),
+            "request_id": self._stage.new_name("work"),
+        }
+        verbs = ("acquire", "end", "keep", "back", "queue", "start", "sweep")
+        match random.choices(verbs, (40, 36, 6, 3, 8, 1, 6))[0]:
+            case "acquire":
+                return self._acquire(said)
+            case "queue":
+                count = random.randint(1, 3)
+                return Enqueue(offsets=tuple(random.choices(range(OFFSETS), k=count)), **said)
+            case "start":
+                return StartAt(offset=random.randint(0, 3), **said)
+            case "sweep":
+                key = flight_key(said["tenant"], said["domain"])
+                return Sweep(tenant=said["tenant"], family=WORK, key=key, request_id=said["request_id"])
+            case verb:
+                return self._end(verb, said)
+
+    def _acquire(self, said: dict[str, Any]) -> TryAcquire:
+        """Ask for the head of the backlog, mostly: anything else is refused, or queued."""
+        random, domain = self._random, self._true.find(said["tenant"], said["domain"])
+        offset = random.randrange(OFFSETS)
+        if domain.backlog and random.random() < 0.7:
+            offset = domain.backlog[0]
+        ttl_ns = self._stage.plan.ttl_ns
+        return TryAcquire(
+            offset=offset,
+            ttl_ns=random.choice((0, ttl_ns // 2, ttl_ns, ttl_ns, 2 * ttl_ns)),
+            max_retries=random.randint(0, 3),
+            **said,
+        )
+
+    def _end(self, verb: str, said: dict[str, Any]) -> Command:
+        """Do something under a token: that of what is in flight, or one that is over."""
+        random = self._random
+        if self._tokens and random.random() < 0.9:
+            said["tenant"], said["domain"], token = random.choice(self._tokens[-3:])
+        else:
+            token = "7"
+        if verb == "keep":
+            return KeepAlive(token=token, **said)
+        if verb == "back":
+            return GiveBack(token=token, **said)
+        hand_off = random.random() < 0.3
+        if random.random() < 0.6:
+            return Succeed(token=token, hand_off=hand_off, **said)
+        return Fail(token=token, hand_off=hand_off, reason="as planned", **said)
+
+    # What the judge says.
+
+    def saw(self, commit: Commit) -> str | None:
+        """Judge a commit; whoever is given a token gets one above all others."""
+        for event in (entry.event for entry in commit.entries):
+            if isinstance(event, WorkAcquired):
+                if event.fence <= self._highest_fence:
+                    return f"{event.domain} was given token {event.fence} after {self._highest_fence}"
+                self._highest_fence = event.fence
+                self._tokens.append((event.tenant, event.domain, str(event.fence)))
+        return self._true.take_in(commit)
+
+    def start_over(self, history: Sequence[Commit]) -> None:
+        """Believe only what is left of the history."""
+        self._true = self._new_truth()
+        for commit in history:
+            self._true.take_in(commit)
+        self._note("started over")
+
+    def causes(self, event: Event, command: Command | None) -> bool:
+        """Say no: work has nothing to do with leases."""
+        del event, command
+        return False
+
+    def told(self, command: Command, outcome: Outcome, moment: Moment) -> str | None:
+        """Judge an answer."""
+        if isinstance(command, Sweep):
+            return None if isinstance(outcome, Swept) else f"{command} was answered with {outcome}"
+        assert isinstance(command, TryAcquire | Enqueue | Succeed | Fail | GiveBack | KeepAlive | StartAt)
+        domain = self._true.find(command.tenant, command.domain)
+        if isinstance(outcome, Refusal):
+            self._note(f"refused: {outcome.rule or outcome.code}")
+            wrong = moment.alone and not self._is_justified(command, outcome, domain, moment)
+            return f"{command} was refused without reason: {outcome}" if wrong else None
+        problem = self._told_of_request(command, outcome)
+        if problem is None and moment.alone:
+            problem = self._told_of_domain(command, outcome, domain, moment)
+        return None if problem is None else f"{command} was told {outcome}: {problem}"
+
+    def _told_of_request(self, command: Command, outcome: Outcome) -> str | None:
+        """Hold an answer against what the request has caused."""
+        caused = self._true.caused.get(command.request_id)
+        event: Any = None if caused is None else caused[1]
+        acquired = outcome if isinstance(outcome, Acquired) else getattr(outcome, "acquired", None)
+        match outcome:
+            case Acquired(outcome="ACQUIRED"):
+                pass
+            case Succeeded() | Failed() | GivenBack():
+                if event is None:
+                    return "it is not in the ledger"
+                if not isinstance(event, WorkAcquired) and str(event.fence) != command.token:  # type: ignore[attr-defined]
+                    return "that was another's token"
+            case Kept() | Queueing() | Started() | Acquired():
+                return None
+            case _:
+                return "that is no answer"
+        if acquired is not None and not (
+            isinstance(event, WorkAcquired) and acquired.token == str(event.fence)
+        ):
+            return "that token was not given out for it"
+        if isinstance(outcome, Failed) and outcome.outcome == FailOutcome.RETRY_SCHEDULED:
+            return None if event.retry_count == outcome.retry_count else "that is another count"
+        return None
+
+    def _told_of_domain(
+        self, command: Command, outcome: Outcome, domain: TrueDomain, moment: Moment
+    ) -> str | None:
+        """Hold an answer, that nobody else came between, against the domain as it is."""
+        if not isinstance(outcome, Acquired) or self._true.unasked_position > moment.position:
+            return None
+        assert isinstance(command, TryAcquire)
+        if command.request_id in self._true.caused and outcome.outcome != "ACQUIRED":
+            return None  # It may be repeated, and be told what it was told before.
+        flight, offset = domain.flight, command.offset
+        match outcome.outcome:
+            case "ACQUIRED":
+                flying = flight is not None and str(flight.fence) == outcome.token
+                return None if flying != outcome.ended else "it is in flight, or is not, against that"
+            case "ALREADY_ACQUIRED":
+                right = flight is not None and (flight.offset, str(flight.fence)) == (offset, outcome.token)
+            case "ENQUEUED":
+                right = offset in domain.backlog
+            case "ALREADY_FAILED":
+                right = offset in domain.failed
+            case _:
+                right = domain.is_terminal(offset) and offset not in domain.failed
+        return None if right else "that is not so"
+
+    def _is_justified(self, command: Any, refusal: Refusal, domain: TrueDomain, moment: Moment) -> bool:
+        """A refusal has changed nothing, so its reason is still there, unless time has removed it since."""
+        if self._true.unasked_position > moment.position:
+            return True
+        flight = domain.flight
+        over = flight is not None and flight.is_over(moment.last_tick)
+        match refusal.rule:
+            case "BACKLOG_ORDERING":
+                heads = [flight.offset] if over and flight is not None else domain.backlog[:1]
+                return (flight is None or over) and heads != [command.offset]
+            case "NO_LEASE":
+                return flight is None or over
+            case "TOKEN_MISMATCH":
+                return flight is not None and str(flight.fence) != command.token
+            case "WORK_BELOW_START":
+                to_do = [*domain.backlog, *([flight.offset] if flight is not None else [])]
+                return any(offset < command.offset for offset in to_do)
+            case _:
+                return False
+
+    def problem_at_end(self, state: State) -> str | None:
+        """Return what is wrong once everything is over."""
+        return self._true.problem_of(state)
+
+
+class WorkTroupe:
+    """Work, played."""
+
+    def __init__(self, family: Family | None = None) -> None:
+        self._family = family
+        self.plays: list[WorkPlay] = []
+
+    @cached_property
+    def family(self) -> Family:
+        """Return the family of work."""
+        return self._family or work_family()
+
+    def play(self, scene: Scene) -> Play:
+        """Return a play for one world."""
+        self.plays.append(WorkPlay(scene))
+        return self.plays[-1]
