@@ -15,6 +15,7 @@ from bench import (
     scale,
     startup,
     trees,
+    work,
     workflows,
 )
 from bench.measuring import Report, workplace
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "certificates": certificates.run,
     "workflows": workflows.run,
     "scale": scale.run,
+    "work": work.run,
 }
 
 
