@@ -9,6 +9,7 @@ from leasehold.cli.demo_parts.line import stand_in_line
 from leasehold.cli.demo_parts.narration import Story
 from leasehold.cli.demo_parts.proof import certify, hand_on, tamper
 from leasehold.cli.demo_parts.shelf import Shelf
+from leasehold.cli.demo_parts.work import process_in_order
 from leasehold.cli.demo_parts.worker import RESOURCE
 from leasehold.cli.demo_parts.workflow import lead_a_workflow
 from leasehold.cli.events import print_entries
@@ -43,8 +44,9 @@ def play(story: Story, out: Output, folder: Path) -> None:
         _check_history(story, out, client, store)
         hand_on(story, client, 7)
         certify(story, client, 8)
-        tamper(story, client, store, 9)
+        process_in_order(story, client, 9)
         lead_a_workflow(story, f"sqlite:///{store}", 10)
+        tamper(story, client, store, 11)
 
 
 def _tell_the_story(story: Story, actors: Actors, client: Client, shelf: Shelf) -> None:

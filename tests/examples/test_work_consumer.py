@@ -1,0 +1,24 @@
+"""The example runs, and what it says is so."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "work_consumer.py"
+
+
+def run(store: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE), str(store)], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_consumer_processes_everything_once(tmp_path: Path) -> None:
+    first, again = run(tmp_path / "leases.db"), run(tmp_path / "leases.db")
+    assert first == [
+        *(f"{account}: 55, commit up to 10" for account in ("ann", "bob", "cy")),
+        "processed 30, retried 3, failed 0",
+    ]
+    assert again[-1] == "processed 0, retried 0, failed 0"
+    assert again[0] == "ann: 0, commit up to 10", "nothing was processed a second time"
