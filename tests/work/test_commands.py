@@ -158,11 +158,11 @@ def test_a_signal_waits_for_the_command_that_runs(shell: Shell) -> None:
     )
     assert consumer.stdin is not None
     consumer.stdin.write("a 0\na 1\n")
-    consumer.stdin.flush()  # And left open: the source has not ended.
+    consumer.stdin.flush()  # And left open to the end: the source has not ended.
     began.read_text()
     consumer.send_signal(signal.SIGTERM)
     go.write_text("on")
-    _, errors = consumer.communicate(timeout=30)
-    assert consumer.returncode == 0
+    assert consumer.wait(30) == 0
+    _, errors = consumer.communicate()
     assert "processed 1" in errors
     assert json.loads(shell.says("show", "a", "--json"))["state"] == "IDLE"

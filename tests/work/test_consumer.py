@@ -374,6 +374,19 @@ def test_a_schedule_takes_domains_in_turn_and_rests_them() -> None:
     assert schedule.take(time.monotonic() + 101) is c
 
 
+def test_a_schedule_forgets_a_domain_that_nothing_is_left_of() -> None:
+    schedule = Schedule(4, lambda number: f"bell.{number}")
+    for offset in range(3):
+        schedule.add("a", offset, None)
+        line = schedule.take(0.0)
+        assert line is not None
+        assert line.address == f"bell.{offset + 1}"
+        schedule.finish(line, "processed")
+        schedule.go_on(line)
+        schedule.ring([offset + 1])
+        assert (schedule.take(0.0), schedule.is_empty, schedule.progress().domains) == (None, True, 0)
+
+
 def test_a_reason_is_one_printable_line() -> None:
     assert reason_of(ValueError("a\nb\x00c")) == "ValueError: a b?c"
     assert len(reason_of(ValueError("é" * 5_000)).encode()) <= 1024

@@ -132,8 +132,9 @@ class Held:
 class Line:
     """What a consumer has of one domain."""
 
-    def __init__(self, domain: str, address: str) -> None:
+    def __init__(self, domain: str, number: int, address: str) -> None:
         self.domain = domain
+        self.number = number
         self.address = address
         """Where to ring for it."""
         self.pending: deque[tuple[int, Any, float]] = deque()
@@ -179,7 +180,7 @@ class Schedule:
             line = self._lines.get(domain)
             if line is None:
                 number = next(self._numbers)
-                line = self._lines[domain] = Line(domain, self._address(number))
+                line = self._lines[domain] = Line(domain, number, self._address(number))
                 self._by_number[number] = line
             line.pending.append((offset, payload, time.monotonic()))
             self._pending += 1
@@ -230,11 +231,13 @@ class Schedule:
             heapq.heappush(self._resting, (line.rests_until, next(self._order), line))
 
     def go_on(self, line: Line) -> None:
-        """Put a line back: it is ready as long as anything is left of it."""
+        """Put a line back: it is ready as long as anything is left of it, and else forgotten."""
         with self._lock:
             line.is_out = False
             if line.pending:
                 self._ready.append(line)
+            else:
+                del self._lines[line.domain], self._by_number[line.number]
 
     def finish(self, line: Line, outcome: str) -> None:
         """Let go of the first message of a line, which has come to its end."""

@@ -118,7 +118,7 @@ class Pool:
             self._are_workers_done.set()
             keeper.join()
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
             if self._bell is not None:
                 self._bells.give(self._bell)
             self._poked.close()
