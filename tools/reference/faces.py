@@ -25,9 +25,8 @@ from leasehold.work.law.answers import (
 from leasehold.work.law.events import WORK_EVENTS
 from leasehold.work.law.model import OFFSET_MAXIMUM
 from leasehold.work.questions import DomainState, FailedOffset, WorkState
-from tools.reference.api import _class as class_text
-from tools.reference.errors import _HEADINGS as ERROR_HEADINGS
-from tools.reference.errors import _row as error_row
+from tools.reference.api import class_entry
+from tools.reference.errors import HEADINGS, error_row
 from tools.reference.events import _common as common_fields
 from tools.reference.events import _section as event_section
 from tools.reference.writing import name, page, table
@@ -77,11 +76,11 @@ def _face_page(
         title,
         introduction,
         "## Methods",
-        *(class_text(kind.__name__, kind) for kind in faces),
+        *(class_entry(kind.__name__, kind) for kind in faces),
         "## What is answered",
-        *(class_text(kind.__name__, kind) for kind in answers),
+        *(class_entry(kind.__name__, kind) for kind in answers),
         "## Errors",
-        table(ERROR_HEADINGS, [error_row(kind) for kind in errors]),
+        table(HEADINGS, [error_row(kind) for kind in errors]),
         "## Limits",
         table(["at most", "of what"], [(name(f"{limit:,}"), text) for text, limit in limits.items()]),
         "## Events",

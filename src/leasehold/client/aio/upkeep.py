@@ -1,4 +1,4 @@
-"""What an operator has done to the whole ledger, whoever its tenants are: jobs, which can take long.
+"""What an operator does: forcibly ends a lease, and has jobs done on the whole ledger, which can take long.
 
 A caller that is interrupted has its job cancelled.
 """
@@ -18,6 +18,7 @@ from leasehold.client.inputs import (
     text,
 )
 from leasehold.engine.audit import Audit
+from leasehold.engine.desk import answer_of
 from leasehold.engine.jobs import (
     BackedUp,
     Backup,
@@ -32,6 +33,8 @@ from leasehold.engine.port import Head
 from leasehold.engine.pruning import Pruning
 from leasehold.engine.questions import ListKeys
 from leasehold.engine.walking import Progress
+from leasehold.kernel.lease.answers import Ended
+from leasehold.kernel.lease.commands import Revoke
 from leasehold.kernel.ledger.keys import Key
 
 
@@ -40,6 +43,17 @@ class AsyncUpkeep:
 
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
+
+    async def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
+        """Forcibly end a lease. Return False if it had already ended."""
+        command = Revoke(
+            tenant=self._session.tenant,
+            lease_id=text("lease_id", lease_id),
+            operator=self._session.holders.current() if operator is None else text("operator", operator),
+            reason=text("reason", reason),
+            request_id=self._session.ids.name(),
+        )
+        return not answer_of(await self._session.send(command), Ended).already
 
     async def verify(
         self,

@@ -37,14 +37,13 @@ from leasehold.client.inputs import (
 )
 from leasehold.client.waits import FOREVER_NS, patience_ns
 from leasehold.engine.clock import Clock
-from leasehold.engine.desk import Desk, answer_of
+from leasehold.engine.desk import Desk
 from leasehold.engine.questions import LeaseStatus
 from leasehold.engine.trust import Trust
 from leasehold.errors import Held, LeaseholdError
 from leasehold.kernel.lease.access import check_access
-from leasehold.kernel.lease.answers import Ended
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.commands import Acquire, Revoke
+from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
@@ -76,7 +75,6 @@ class Client(Reader, Upkeep):
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
         self.settings = Settings(session)
         self.work = Work(session)
-        """Work leases: one offset at a time in each domain, in order."""
 
     @cached_property
     def workflows(self) -> "Workflows":
@@ -382,17 +380,6 @@ class Client(Reader, Upkeep):
         """Give back every lease that a holder has; return how many those were."""
         name = self.holder if holder is None else text("holder", holder)
         return self._claims.release_all(name, parse("reason", ReleaseReason, reason))
-
-    def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
-        """Forcibly end a lease. Return False if it had already ended."""
-        command = Revoke(
-            tenant=self._session.tenant,
-            lease_id=text("lease_id", lease_id),
-            operator=self.holder if operator is None else text("operator", operator),
-            reason=text("reason", reason),
-            request_id=self._session.ids.name(),
-        )
-        return not answer_of(self._session.send(command), Ended).already
 
     def sweep(self, limit: int = 1_000) -> int:
         """Record the end of leases, and of anything else, whose time is over; return how many ended.
