@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from leasehold.engine.batch import Outcome
+from leasehold.engine.batch import Outcome, Request
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.committer import Committer
@@ -173,8 +173,8 @@ class SignallingCommitter(Committer):
         self.queued = threading.Semaphore(0)
         super().__init__(store, timeout=timeout)
 
-    def _take_lead(self) -> bool:
-        lead = super()._take_lead()
+    def _take_lead(self, request: Request) -> bool:
+        lead = super()._take_lead(request)
         if lead:
             self.queued.release()
         return lead

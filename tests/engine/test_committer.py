@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Outcome
+from leasehold.engine.batch import Outcome, Request
+from leasehold.engine.call import Call
 from leasehold.engine.committer import Committer
-from leasehold.engine.port import Batch, Conflict
+from leasehold.engine.port import Batch, Conflict, Transaction
 from leasehold.engine.recording import open_epoch
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed, StoreFull, StoreRejected
-from leasehold.kernel.lease.answers import Granted, Released
+from leasehold.kernel.lease.answers import Ended, Granted, Released
 from leasehold.kernel.lease.commands import (
     Release,
 )
@@ -411,7 +413,7 @@ def test_a_caller_interrupted_as_it_is_woken_still_wakes_the_next(watched: Watch
             self._opened.set()
 
     def enqueue_interrupted(call: Any) -> bool:
-        if call.command.resource == "interrupted":
+        if call.request.command.resource == "interrupted":
             call.gate = Interrupted()
         return enqueue(call)
 
@@ -429,6 +431,176 @@ def test_a_caller_interrupted_as_it_is_woken_still_wakes_the_next(watched: Watch
     assert isinstance(interrupted.error, KeyboardInterrupt)
     assert [granted(one.outcome()).resource for one in (before, behind, last)] == ["before", "behind", "last"]
     committer.close()
+
+
+class Interrupted:
+    """A gate at which a waiting caller is interrupted when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = threading.Event()
+
+    def acquire(self, **_: object) -> bool:
+        assert self.now.wait(SIGNAL_SECONDS)
+        raise KeyboardInterrupt
+
+    def release(self) -> None:
+        """Open."""
+
+
+class Overtaking:
+    """A leader that has taken a claim on board, whose caller is interrupted and gives the lease back.
+
+    `happen` is to be called where the leader is between two transactions. If there is a second leader then,
+    it is given all the time it needs for the release.
+    """
+
+    def __init__(self, store: WatchedStore, committer: SignallingCommitter) -> None:
+        self.committer = committer
+        self.claim, self.given_back, self.happened = claim("door"), Mailbox(), False
+        self._gate = Interrupted()
+        enqueue = committer._enqueue
+
+        def enqueue_at_gate(call: Any) -> bool:
+            if call.request.command is self.claim:
+                call.gate = self._gate
+            return enqueue(call)
+
+        committer._enqueue = enqueue_at_gate  # type: ignore[method-assign]
+        pause = Pause(store)
+        self.first = Caller(lambda: committer.call(claim("first")))
+        assert pause.reached.wait(SIGNAL_SECONDS)
+        self.leader = Caller(lambda: committer.call(claim("leader")))
+        committer.wait_until_queued(2)
+        self.claiming = Caller(lambda: committer.call(self.claim))
+        committer.wait_until_queued(1)
+        self._go_on = pause.go_on
+
+    def begin(self) -> None:
+        self._go_on.set()
+        self.first.ended()
+
+    def happen(self) -> None:
+        if threading.current_thread() is not self.leader or self.happened:
+            return
+        self.happened = True
+        self._gate.now.set()
+        self.claiming.ended()
+        assert isinstance(self.claiming.error, KeyboardInterrupt)
+        ids, holder = (self.claim.lease_id,), self.claim.holder
+        self.committer.submit(Release(lease_ids=ids, holder=holder, request_id="give back"), self.given_back)
+        if self.committer._thread is not None:  # Whatever woke it, it leads now.
+            self.given_back.wait()
+
+    def outcome(self) -> Outcome:
+        """What the release was answered, once everything is over."""
+        self.leader.ended()
+        if not self.given_back.outcomes:
+            self.given_back.wait()
+        assert self.happened
+        return self.given_back.outcomes[0]
+
+
+@pytest.mark.parametrize("trouble", [Conflict, StoreRejected, ZeroDivisionError, KeyboardInterrupt])
+def test_a_release_does_not_overtake_its_claim_while_the_leader_is_between_two_tries(
+    watched: WatchedStore,
+    committer: SignallingCommitter,
+    trouble: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    overtaking = Overtaking(watched, committer)
+    troubles = [trouble("once")]
+
+    def fail_once(batch: Batch) -> None:
+        if threading.current_thread() is overtaking.leader and troubles:
+            raise troubles.pop()
+
+    write = watched.write
+
+    @contextmanager
+    def write_and_leave(**options: bool) -> Iterator[Transaction]:
+        try:
+            with write(**options) as transaction:
+                yield transaction
+        finally:
+            overtaking.happen()
+
+    monkeypatch.setattr(watched, "write", write_and_leave)
+    watched.before_commit = fail_once
+    overtaking.begin()
+
+    assert isinstance(expect(Released, overtaking.outcome()).outcomes[0], Ended)
+    assert leases_of(watched, overtaking.claim.lease_id) == {overtaking.claim.lease_id: LeaseState.RELEASED}
+
+
+def test_a_release_does_not_overtake_its_claim_while_the_leader_opens_an_epoch(
+    watched: WatchedStore, committer: SignallingCommitter, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overtaking = Overtaking(watched, committer)
+    conflicts = [Conflict()]
+
+    def conflict_and_reboot(batch: Batch) -> None:
+        if threading.current_thread() is overtaking.leader and conflicts:
+            clock.reboot()
+            raise conflicts.pop()
+
+    write = watched.write
+
+    def write_late(*, blocking: bool = True, durable: bool = False) -> AbstractContextManager[Transaction]:
+        if durable:
+            overtaking.happen()
+        return write(blocking=blocking, durable=durable)
+
+    monkeypatch.setattr(watched, "write", write_late)
+    watched.before_commit = conflict_and_reboot
+    overtaking.begin()
+
+    assert isinstance(expect(Released, overtaking.outcome()).outcomes[0], Ended)
+    assert leases_of(watched, overtaking.claim.lease_id) == {overtaking.claim.lease_id: LeaseState.RELEASED}
+
+
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_leader_interrupted_while_it_passes_the_lead_leaves_nobody_without_one(
+    watched: WatchedStore, opened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Too patient for this test: whoever gives up waiting would see to the lead in the end.
+    committer = SignallingCommitter(watched, timeout=3 * SIGNAL_SECONDS)
+    pause = Pause(watched)
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    others = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
+    committer.wait_until_queued(3)
+    open_gate, leads, pick_up_lead = Call.open_gate, committer._leads, committer._pick_up_lead
+    stirred = threading.Event()
+
+    def leads_and_says_so(request: Request) -> bool:
+        found = leads(request)
+        stirred.set()
+        return found
+
+    def pick_up_lead_late() -> bool:
+        assert not opened or stirred.wait(SIGNAL_SECONDS)
+        return pick_up_lead()
+
+    def interrupted(call: Call) -> None:
+        if opened:
+            open_gate(call)
+        if threading.current_thread() is first:
+            raise KeyboardInterrupt
+        if not opened:
+            open_gate(call)
+
+    monkeypatch.setattr(Call, "open_gate", interrupted)
+    committer._leads = leads_and_says_so  # type: ignore[method-assign]
+    committer._pick_up_lead = pick_up_lead_late  # type: ignore[method-assign]
+    watched.after_commit = lambda batch: stirred.set() if len(watched.commits) > 1 else None
+    pause.go_on.set()
+
+    first.ended()
+    assert isinstance(first.error, KeyboardInterrupt)
+    for caller in others:
+        granted(caller.outcome())
+    assert set(watched.writers[1:]) == {BACKGROUND}, "who is woken in vain does not lead"
+    assert committer.close()
 
 
 def test_what_receives_an_outcome_and_fails_does_not_touch_the_others(
@@ -511,6 +683,85 @@ def test_closing_still_gives_back_what_an_interrupted_caller_is_just_being_grant
     granted(granting.outcomes[0])
     assert isinstance(giving_back.outcomes[0], Released)
     assert leases_of(watched, command.lease_id) == {command.lease_id: LeaseState.RELEASED}
+
+
+@pytest.mark.parametrize("gives_back", [False, True])
+def test_closing_waits_for_a_caller_that_leads_and_for_what_was_submitted_behind_it(
+    watched: WatchedStore, committer: SignallingCommitter, gives_back: bool
+) -> None:
+    mailbox, giving_back = Mailbox(), Mailbox()
+    let_go, looked = threading.Event(), threading.Semaphore(0)
+    pass_lead, pick_up_lead = committer._pass_lead, committer._pick_up_lead
+
+    def pass_lead_and_say_so() -> None:
+        pass_lead()
+        let_go.set()
+
+    def look_for_lead_and_say_so() -> bool:
+        found = pick_up_lead()
+        looked.release()
+        return found
+
+    committer._pass_lead = pass_lead_and_say_so  # type: ignore[method-assign]
+    committer._pick_up_lead = look_for_lead_and_say_so  # type: ignore[method-assign]
+    committer.submit(claim("other"), mailbox)  # So that there is a background.
+    lease = granted(mailbox.wait()[0])
+    assert looked.acquire(timeout=SIGNAL_SECONDS)
+    assert let_go.wait(SIGNAL_SECONDS)
+    pause = Pause(watched)
+    leader = Caller(lambda: committer.call(claim("door")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    if gives_back:
+        committer.submit(release(lease), giving_back)
+    closed: list[bool] = []
+    closing = Caller(lambda: closed.append(committer.close()))
+    assert looked.acquire(timeout=SIGNAL_SECONDS), "closing wakes the background"
+    pause.go_on.set()
+
+    granted(leader.outcome())
+    closing.ended()
+    assert closed == [True]
+    assert [type(outcome) for outcome in giving_back.outcomes] == [Released] * gives_back
+
+
+def test_who_is_given_the_lead_and_an_answer_at_once_passes_the_lead(
+    watched: WatchedStore, committer: SignallingCommitter
+) -> None:
+    lease = granted(committer.call(claim("door")))
+    opened, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        """A gate that takes its caller as long to come through as the test says."""
+
+        def acquire(self, **_: object) -> bool:
+            return go_on.wait(SIGNAL_SECONDS)
+
+        def release(self) -> None:
+            opened.set()
+
+    enqueue = committer._enqueue
+
+    def enqueue_slowly(call: Call) -> bool:
+        if call.gate is not None:
+            call.gate = Slow()
+        return enqueue(call)
+
+    committer._enqueue = enqueue_slowly  # type: ignore[method-assign]
+    pause, giving_back = Pause(watched), Mailbox()
+    first = Caller(lambda: committer.call(claim("first")))
+    assert pause.reached.wait(SIGNAL_SECONDS)
+    successor = Caller(lambda: committer.call(claim("second")))
+    committer.wait_until_queued(3)
+    committer.submit(release(lease), giving_back)
+    pause.go_on.set()
+    first.ended()
+    assert opened.wait(SIGNAL_SECONDS)
+
+    committer.stop_granting()
+    go_on.set()
+
+    assert isinstance(successor.outcome(), ClientClosed)
+    assert isinstance(giving_back.wait()[0], Released)
 
 
 def test_closing_is_not_upset_by_a_caller_that_has_just_been_given_the_lead(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from leasehold.engine.batch import Outcome
+from leasehold.engine.batch import Outcome, Request
 from leasehold.engine.call import Call
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.keeper import _NOT_ASLEEP_NS, Keeper
@@ -43,7 +43,7 @@ class Desk(Registrar):
         if self.refuses is not None:
             raise self.refuses
         self.sent.append((command, deliver))
-        return Call(command, deliver)
+        return Call(Request(command), deliver)
 
     def renewals(self) -> list[tuple[str, ...]]:
         """The leases of each renewal that has not been answered yet."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from leasehold.engine.batch import Outcome
+from leasehold.engine.batch import Outcome, Request
 from leasehold.engine.call import Call
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept
@@ -28,7 +28,7 @@ class Desk(Registrar):
 
     def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
         deliver(self.call(command))
-        return Call(command, deliver)
+        return Call(Request(command), deliver)
 
 
 class PatientKeeper(Keeper):

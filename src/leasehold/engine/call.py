@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from leasehold.engine.batch import Outcome
-from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
+from leasehold.engine.batch import Outcome, Request
 
 _logger = logging.getLogger(__name__)
 
@@ -19,13 +18,10 @@ _logger = logging.getLogger(__name__)
 class Call:
     """One command on its way. The gate opens when there is an outcome, or when it is our turn to lead."""
 
-    __slots__ = ("caller", "command", "deliver", "follower", "gate", "interrupted", "outcome", "told")
+    __slots__ = ("deliver", "follower", "gate", "interrupted", "outcome", "request", "told")
 
-    def __init__(
-        self, command: Command, deliver: Callable[[Outcome], None] | None, caller: Caller = LOCAL
-    ) -> None:
-        self.command = command
-        self.caller = caller
+    def __init__(self, request: Request, deliver: Callable[[Outcome], None] | None) -> None:
+        self.request = request
         self.deliver = deliver
         self.outcome: Outcome | None = None
         self.told = False

@@ -11,6 +11,11 @@ Promised: every command is answered exactly once. A caller that gives up before 
 board knows that nothing was changed. A leader that is interrupted (Ctrl-C) leaves the commands of others
 to be run again, which their request ids make harmless; who gives up on one of those is told that its outcome
 is unknown.
+
+There is one leader at a time, and it is known which, so that whoever is interrupted can tell whether it had
+the lead. Commands stay in order only because of that: a batch may need several transactions (it met another
+writer, an epoch has to be opened, one command spoils it for the rest), and between these a second leader
+could run the release of a lease before its claim.
 """
 
 import logging
@@ -34,6 +39,9 @@ _SWEEP_LIMIT = 64
 
 _logger = logging.getLogger(__name__)
 
+_PASSED = object()
+"""Leads while the lead is on its way to the background: whichever thread there picks it up has it."""
+
 
 class Committer:
     """Group commit for all callers of one client."""
@@ -52,7 +60,11 @@ class Committer:
     def _reset(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[Call] = deque()
-        self._led = False
+        self._leader: object | None = None
+        """Who runs batches: the request of a calling thread, a thread in the background, or nobody.
+
+        Taken under the lock, and from then on changed only by who has it, until it is passed.
+        """
         self._grants = True
         self._closed = False
         # Not an event: one that is set by a thread which Ctrl-C interrupts can stay locked for ever.
@@ -65,54 +77,63 @@ class Committer:
         refusal = self._check(command)
         if refusal is not None:
             return refusal  # Nothing in the store could make it right.
-        call: Call | None = None
+        request, call = Request(command, caller), None
         try:
-            if self._take_lead():
-                request = Request(command, caller)
+            if self._take_lead(request):
                 try:
                     (outcome,) = run_taken(
                         self._store, (request,), self._rules(), recall=self._recall, blocking=False
                     )
                 except WouldBlock:
-                    call = Call(command, None, caller)
+                    call = Call(request, None)
                     with self._lock:
                         self._append(call)
-                    self._lead_in_background()
+                    self._leader = _PASSED
+                    self._wake_background()
                 except Exception as error:
                     outcome = error
                 if call is None:
                     self._pass_lead()
                     return outcome
             else:
-                call = Call(command, None, caller)
+                call = Call(request, None)
                 if self._enqueue(call):
                     self._lead(call, blocking=False)
             while call.outcome is None:
                 woken = call.gate.acquire(timeout=self._timeout) or self._woken_late(call)
-                if woken and call.outcome is None:
+                if woken and call.outcome is None and self._leads(request):
                     self._lead(call, blocking=False)
             call.wake_follower()
+            if self._leader is request:
+                self._pass_lead()  # We were given it, and an answer before we came to lead: from `close`.
         except BaseException:
+            if self._leader is request:
+                self._leader = _PASSED  # First, without a call in which Ctrl-C could strike once more.
             self._abandon(call)
             raise
         return call.outcome
 
-    def _take_lead(self) -> bool:
+    def _take_lead(self, request: Request) -> bool:
         """Become the leader if nobody is: then nobody else waits, and there is no need to queue up."""
         with self._lock:
-            if self._led or not self._grants:
+            if self._leader is not None or not self._grants:
                 return False
-            self._led = True
+            self._leader = request
             return True
+
+    def _leads(self, request: Request) -> bool:
+        """Say whether a caller was passed the lead; who is interrupted in passing it may wake us in vain."""
+        with self._lock:
+            return self._leader is request
 
     def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
         """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""
-        call = Call(command, deliver, caller)
+        call = Call(Request(command, caller), deliver)
         refusal = self._check(command)
         if refusal is not None:
             call.resolve(refusal)
         elif self._enqueue(call):
-            self._lead_in_background()
+            self._wake_background()
         return call
 
     def withdraw(self, call: Call) -> StoreBusy | StoreFailed | None:
@@ -130,8 +151,10 @@ class Committer:
         """Put a call in the queue; return whether the caller has to see to it that somebody leads."""
         with self._lock:
             self._append(call)
-            lead, self._led = not self._led, True
-            return lead
+            if self._leader is not None:
+                return False
+            self._leader = _PASSED if call.gate is None else call.request
+            return True
 
     def _append(self, call: Call) -> None:
         if self._closed or not (self._grants or _gives_back(call)):
@@ -145,7 +168,8 @@ class Committer:
                 if own is not None and own.outcome is not None:
                     break
         except WouldBlock:
-            self._lead_in_background()
+            self._leader = _PASSED
+            self._wake_background()
         else:
             self._pass_lead()
 
@@ -162,7 +186,7 @@ class Committer:
                     # Noted before it is removed: Ctrl-C in between must not make it disappear.
                     taken.append(self._waiting[0])
                     self._waiting.popleft()
-            requests[:] = [Request(call.command, call.caller) for call in taken]
+            requests[:] = [call.request for call in taken]
 
         try:
             try:
@@ -205,13 +229,18 @@ class Committer:
         """Make the first waiting caller the leader; the background thread, if that one cannot lead itself."""
         with self._lock:
             if not self._waiting:
-                self._led = False
+                self._leader = None
+                if self._closed:
+                    self._wakes.put(None)  # The background ends when nobody leads.
                 return
             successor = self._waiting[0]
             if successor.gate is not None:
+                # In this order: interrupted in between, we still have the lead, and `_abandon` passes it.
                 successor.open_gate()
+                self._leader = successor.request
                 return
-        self._lead_in_background()
+            self._leader = _PASSED
+        self._wake_background()
 
     def _woken_late(self, call: Call) -> bool:
         """Withdraw a call whose time is up, unless it was woken, or taken on board, at the last moment."""
@@ -237,21 +266,22 @@ class Committer:
         return StoreBusy(f"{kept}; nothing was changed. `leasehold doctor` tells more", process_id=process_id)
 
     def _abandon(self, call: Call | None) -> None:
-        """Take back the call of an interrupted caller, who may have had the lead: let the thread have it.
-
-        Two leaders at once do no harm, because the store lets one writer in; no leader at all would.
-        """
+        """Take back the call of an interrupted caller, and see to the lead if it was passed to nobody."""
         if call is not None:
             call.wake_follower()
         with self._lock:
             if call is not None and call in self._waiting:
                 self._waiting.remove(call)
-            stranded = bool(self._waiting) or self._led
-        if stranded:
-            self._lead_in_background()
+        self._wake_background()
 
-    def _lead_in_background(self) -> None:
+    def _wake_background(self) -> None:
+        """Let the background pick up a lead that was passed to it.
+
+        That may have been done before: whoever passed it may have been interrupted before or after.
+        """
         with self._lock:
+            if self._leader is not _PASSED:
+                return
             if self._thread is None:
                 thread = threading.Thread(
                     target=self._run_in_background,
@@ -269,12 +299,21 @@ class Committer:
             while not wakes.empty():
                 wakes.get()
             try:
-                self._lead(None, blocking=True)
+                if self._pick_up_lead():
+                    self._lead(None, blocking=True)
             except Exception:
                 _logger.exception("the background committer hit a defect and goes on")
-            if self._closed:
+                self._leader = _PASSED  # Who gives up waiting wakes us once more.
+            if self._closed and self._leader is None:
                 wakes.put(None)  # For a second thread, if Ctrl-C came while the first was being started.
                 return
+
+    def _pick_up_lead(self) -> bool:
+        with self._lock:
+            if self._leader is not _PASSED:
+                return False
+            self._leader = threading.current_thread()
+            return True
 
     def stop_granting(self) -> None:
         """Take no more claims, and answer those that were never taken on board; leases can be given back."""
@@ -283,8 +322,6 @@ class Committer:
             claims = [call for call in self._waiting if not _gives_back(call)]
             self._waiting = deque(call for call in self._waiting if _gives_back(call))
         _answer_closed(claims)
-        if claims:
-            self._lead_in_background()  # One of those may just have been given the lead.
 
     def close(self) -> bool:
         """Refuse new commands, answer callers never taken on board, and say whether the store is left alone.
@@ -317,7 +354,7 @@ class Committer:
 
 
 def _gives_back(call: Call) -> bool:
-    return call.command.gives_back
+    return call.request.command.gives_back
 
 
 def _answer_closed(calls: list[Call]) -> None:
