@@ -204,6 +204,10 @@ def child(delegation: Delegation = TAKEN, **fields: Any) -> Lease:
             id="a child that was left to be ended",
         ),
         pytest.param(state_of(child()), id="a parent that was pruned"),
+        pytest.param(
+            state_of(a_lease(token=TOKEN + 5), child(**ended_fields("REVOKED"))),
+            id="a parent that was pruned, and its id given again",
+        ),
         pytest.param(state_of(parent(expires_tick=None), child()), id="a parent of unknown time"),
         pytest.param(
             State(
@@ -253,6 +257,10 @@ def test_a_sound_line_breaks_nothing(state: State) -> None:
         ),
         (
             [a_lease(**ended_fields("REVOKED")), child()],
+            "lease lease-2 was derived from lease-1, which had nothing to give",
+        ),
+        (
+            [a_lease(token=TOKEN + 5, **ended_fields("REVOKED")), child()],
             "lease lease-2 was derived from lease-1, which had nothing to give",
         ),
         (

@@ -226,7 +226,8 @@ def _lines_hold(state: State) -> Iterator[str]:
             continue
         yield from _account_is_sound(lease, account)
         parent = state.of(LEASE).get(account.parent or "")
-        if parent is not None:
+        # Ended leases may outlast their parent in the tables, and its id may be somebody else's by then.
+        if parent is not None and not (lease.is_terminal and parent.token > lease.token):
             yield from _fits(lease, account, parent, state)
         above = heir_of(account, state.of(LEASE).get)
         if above is not None and not lease.is_terminal:
