@@ -71,5 +71,5 @@ def _back_up(job: Backup, store: Store, progress: Progress) -> BackedUp:
 CARRIERS: Mapping[type[Job], Carrier] = {Backup: _back_up, ApplyRetention: apply_retention}
 """What carries out jobs that the engine knows nothing of."""
 
-CHORES: Sequence[Callable[[Registrar], Chore]] = (Housekeeper,)
+CHORES: Sequence[Callable[[], Chore]] = (Housekeeper,)
 """What a registrar does in the background."""

@@ -11,7 +11,7 @@ import pytest
 
 from leasehold.engine import batch as batch_module
 from leasehold.engine.audit import audit
-from leasehold.engine.batch import Outcome, Request
+from leasehold.engine.batch import Outcome
 from leasehold.engine.call import Call
 from leasehold.engine.committer import Committer
 from leasehold.engine.port import Batch, Conflict, Transaction
@@ -569,13 +569,12 @@ def test_a_leader_interrupted_while_it_passes_the_lead_leaves_nobody_without_one
     assert pause.reached.wait(SIGNAL_SECONDS)
     others = [Caller(lambda: committer.call(claim("one"))), Caller(lambda: committer.call(claim("two")))]
     committer.wait_until_queued(3)
-    open_gate, leads, pick_up_lead = Call.open_gate, committer._leads, committer._pick_up_lead
-    stirred = threading.Event()
+    open_gate, pick_up_lead = Call.open_gate, committer._pick_up_lead
+    lead_if_passed, stirred = committer._lead_if_passed, threading.Event()
 
-    def leads_and_says_so(request: Request) -> bool:
-        found = leads(request)
+    def lead_if_passed_and_say_so(own: Call) -> None:
+        lead_if_passed(own)
         stirred.set()
-        return found
 
     def pick_up_lead_late() -> bool:
         assert not opened or stirred.wait(SIGNAL_SECONDS)
@@ -590,7 +589,7 @@ def test_a_leader_interrupted_while_it_passes_the_lead_leaves_nobody_without_one
             open_gate(call)
 
     monkeypatch.setattr(Call, "open_gate", interrupted)
-    committer._leads = leads_and_says_so  # type: ignore[method-assign]
+    committer._lead_if_passed = lead_if_passed_and_say_so  # type: ignore[method-assign]
     committer._pick_up_lead = pick_up_lead_late  # type: ignore[method-assign]
     watched.after_commit = lambda batch: stirred.set() if len(watched.commits) > 1 else None
     pause.go_on.set()

@@ -8,6 +8,7 @@ from leasehold.engine.audit import audit, rebuild
 from leasehold.engine.batch import Request, Rules, run_batch, run_taken
 from leasehold.engine.port import EntryQuery, Store
 from leasehold.kernel.ledger.commands import Caller
+from leasehold.kernel.ledger.key import spell_key
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.state import State
 from leasehold.registry import all_families
@@ -146,6 +147,18 @@ def _types(store: Store) -> list[str]:
         (record_key("default", "max_renewals"), {"key": "nothing", "value": 1}, "not a setting"),
         (record_key("default", "max_renewals"), {"key": "default_ttl_seconds", "value": 1}, "another key"),
         (record_key("default", "max_renewals"), {"key": "max_renewals", "value": -7}, "must be from"),
+        (
+            spell_key("default", "trapdoor", "max_renewals"),
+            {"key": "max_renewals", "value": 1, "resource": "door"},
+            "another key",
+        ),
+        (spell_key("", "", "max_renewals"), {"key": "max_renewals", "value": 1}, "nobody looks"),
+        (spell_key("default", "", "keep_history"), {"key": "keep_history", "value": True}, "nobody looks"),
+        (
+            spell_key("", "door", "keep_history"),
+            {"key": "keep_history", "value": True, "resource": "door"},
+            "nobody looks",
+        ),
     ],
 )
 def test_records_that_no_change_could_have_left_are_noticed(

@@ -101,8 +101,8 @@ class Committer:
                     self._lead(call, blocking=False)
             while call.outcome is None:
                 woken = call.gate.acquire(timeout=self._timeout) or self._woken_late(call)
-                if woken and call.outcome is None and self._leads(request):
-                    self._lead(call, blocking=False)
+                if woken and call.outcome is None:
+                    self._lead_if_passed(call)
             call.wake_follower()
             if self._leader is request:
                 self._pass_lead()  # We were given it, and an answer before we came to lead: from `close`.
@@ -121,10 +121,12 @@ class Committer:
             self._leader = request
             return True
 
-    def _leads(self, request: Request) -> bool:
-        """Say whether a caller was passed the lead; who is interrupted in passing it may wake us in vain."""
+    def _lead_if_passed(self, own: Call) -> None:
+        """Lead if that was passed to us; who is interrupted in passing it may wake us in vain."""
         with self._lock:
-            return self._leader is request
+            is_ours = self._leader is own.request
+        if is_ours:
+            self._lead(own, blocking=False)
 
     def submit(self, command: Command, deliver: Callable[[Outcome], None], caller: Caller = LOCAL) -> Call:
         """Run a command soon, and hand its outcome to `deliver`, which must be quick and not raise."""

@@ -43,7 +43,7 @@ class Registrar:
         also: Mapping[type[Question], Reply] | None = None,
         jobs: JobRunner | None = None,
         as_is: bool = False,
-        chores: Sequence[Callable[["Registrar"], Chore]] = (),
+        chores: Sequence[Callable[[], Chore]] = (),
     ) -> None:
         """`also` answers questions that the engine knows nothing of; `chores` are done in the background.
 
@@ -61,7 +61,7 @@ class Registrar:
         if not as_is:
             open_epoch(store)
         self._committer = Committer(store, timeout=timeout)
-        self._chores = None if as_is or not chores else Chores([chore(self) for chore in chores])
+        self._chores = None if as_is or not chores else Chores(self, [make() for make in chores])
         if self._chores is not None:
             self._chores.start()
 
@@ -153,7 +153,11 @@ class Registrar:
     def close(self) -> None:
         """Stop taking commands, and let go of the store."""
         if self._chores is not None:
-            self._chores.close(self.timeout)
+            self._chores.stop()
         jobs_ended = self._jobs.close(self.timeout)
-        if self._committer.close() and jobs_ended:
+        is_left_alone = self._committer.close() and jobs_ended
+        # Last: what a chore was waiting for has been answered now.
+        if self._chores is not None and not self._chores.wait(self.timeout):
+            is_left_alone = False
+        if is_left_alone:
             self.store.close()

@@ -12,7 +12,7 @@ from leasehold.kernel.ledger.commands import Caller, Command
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import Event, Filing
 from leasehold.kernel.ledger.family import Family
-from leasehold.kernel.ledger.key import spell_key
+from leasehold.kernel.ledger.key import spell_key, split_key
 from leasehold.kernel.ledger.limits import RESOURCE_BYTES, check_text, invalid
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.state import State
@@ -185,10 +185,13 @@ def invariants(state: State) -> Iterable[str]:
     """Yield a sentence for every record that no change could have left."""
     for key, record in state.of(FAMILY).items():
         setting = SETTINGS.get(record.key)
+        scope, *place = split_key(key)
         if setting is None:
             yield f"there is a value for {record.key}, which is not a setting"
-        elif not key.endswith(spell_key(record.resource, record.key)):
+        elif place != [record.resource, record.key]:
             yield f"the value of {record.key} for {record.resource!r} is filed under another key"
+        elif (scope == STORE) != setting.is_store_wide or (record.resource and setting.is_store_wide):
+            yield f"the value of {record.key} is filed where nobody looks for it"
         elif (problem := setting.problem_with(record.value)) is not None:
             yield f"{record.key} is {record.value!r}, and {problem}"
 

@@ -5,7 +5,7 @@ import msgspec
 from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import Question
 from leasehold.engine.registrar import Registrar
-from leasehold.errors import InvalidInput
+from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.ledger.key import under
 from leasehold.kernel.ledger.records import Keys, Scan, Wanted
 from leasehold.settings.catalog import SETTINGS, Value
@@ -90,6 +90,14 @@ def effective(snapshot: Snapshot, tenant: str, resource: str = "") -> Effective:
 
 def _read(snapshot: Snapshot, wanted: Wanted) -> dict[str, SettingRecord]:
     found: dict[str, SettingRecord] = snapshot.read(Keys(families={FAMILY: wanted})).families[FAMILY].records
+    for record in found.values():
+        setting = SETTINGS.get(record.key)
+        if setting is None or setting.problem_with(record.value) is not None:
+            # Nobody could have set it. To go on with its default could remove history that is to be kept.
+            raise StoreUnusable(
+                f"the tables say that setting {record.key!r} is {record.value!r}, which it cannot be; "
+                "see what `leasehold verify` says"
+            )
     return dict(sorted(found.items()))
 
 
