@@ -64,10 +64,24 @@ def test_for_a_resource_the_general_value_is_in_force_until_it_has_its_own(store
     assert [(one.before, one.value) for one in answers] == [(-1, 5), (5, 1), (1, 5)]
 
 
-def test_what_is_in_force_already_is_not_recorded_again(store: Store) -> None:
-    run(store, change("max_renewals", 5), change("max_renewals", 5, request_id="again"))
-    run(store, change("keep_history", None))
-    assert len(events(store)) == 1
+def test_what_is_in_force_already_stays_as_it_was_set(store: Store, clock: FakeClock) -> None:
+    run(store, change("max_renewals", 5))
+    clock.advance(1)
+    run(store, change("max_renewals", 5, request_id="again"), change("keep_history", None))
+    assert [(one.before, one.value) for one in events(store)] == [(None, 5), (5, 5), (None, None)]
+    with store.snapshot() as snapshot:
+        (record,) = snapshot.state().of(FAMILY).values()
+    assert record.changed_at_ns == events(store)[0].at_ns
+    assert audit(store).problems == []
+
+
+def test_a_late_copy_of_a_request_that_changed_nothing_undoes_nothing(store: Store) -> None:
+    first = change("max_renewals", 5, request_id="copied")
+    run(store, change("max_renewals", 5), first, change("max_renewals", 7))
+    (answer,) = run(store, first)
+    assert answer == Changed(key="max_renewals", resource="", before=5, value=5)
+    (answer,) = run(store, change("max_renewals", 1))
+    assert answer.before == 7
 
 
 def test_a_change_that_is_sent_again_changes_nothing(store: Store) -> None:

@@ -128,7 +128,11 @@ def admits(caller: Caller, command: Command, draft: Draft) -> Refusal | None:
 
 
 def change(command: ChangeSetting, draft: Draft) -> Changed:
-    """Change a setting. What is in force already is not recorded again."""
+    """Change a setting.
+
+    What is in force already is recorded, too: if that request were not remembered, a copy of it that arrives
+    late would undo what somebody else has set since.
+    """
     remembered = draft.remembered(command)
     if isinstance(remembered, SettingChanged):
         return _answer(command, remembered.before, remembered.value, draft)
@@ -136,20 +140,19 @@ def change(command: ChangeSetting, draft: Draft) -> Changed:
         FAMILY, record_key(command.tenant, command.key, command.resource)
     )
     before = None if record is None else record.value
-    if before != command.value:
-        draft.append(
-            SettingChanged(
-                tick=draft.now.tick,
-                at_ns=draft.now.wall_ns,
-                actor=command.holder,
-                request=command.request_key,
-                tenant=scope_of(command.tenant, command.key),
-                key=command.key,
-                resource=command.resource,
-                before=before,
-                value=command.value,
-            )
+    draft.append(
+        SettingChanged(
+            tick=draft.now.tick,
+            at_ns=draft.now.wall_ns,
+            actor=command.holder,
+            request=command.request_key,
+            tenant=scope_of(command.tenant, command.key),
+            key=command.key,
+            resource=command.resource,
+            before=before,
+            value=command.value,
         )
+    )
     return _answer(command, before, command.value, draft)
 
 
@@ -168,10 +171,12 @@ def _answer(command: ChangeSetting, before: Value | None, value: Value | None, d
 
 
 def evolve(record: SettingRecord | None, event: SettingChanged, key: str) -> SettingRecord | None:
-    """Return a setting after it was changed."""
-    del record, key
+    """Return a setting after it was changed; one that has its value already keeps who set it, and when."""
+    del key
     if event.value is None:
         return None
+    if record is not None and record.value == event.value:
+        return record
     return SettingRecord(
         key=event.key,
         value=event.value,
