@@ -15,6 +15,8 @@ LAWS = {
     "tests/kernel": "src/leasehold/kernel/*",
     "tests/work/law": "src/leasehold/work/law/*",
     "tests/workflows/law": "src/leasehold/workflows/law/*",
+    "tests/settings/test_law.py": "src/leasehold/settings/law.py",
+    "tests/settings/test_catalog.py": "src/leasehold/settings/catalog.py",
 }
 """Tests, and what they have to reach. A face adds its own line."""
 

@@ -54,3 +54,8 @@ def test_what_a_setting_cannot_be(key: str, value: object, problem: str) -> None
 def test_an_unknown_setting_is_answered_with_the_nearest_or_with_all() -> None:
     assert unknown("keep_histry") == "'keep_histry' does not exist; did you mean 'keep_history'?"
     assert all(key in unknown("x") for key in SETTINGS)
+
+
+def test_a_setting_says_of_what_type_its_values_are() -> None:
+    assert {one.value_type for one in SETTINGS.values() if isinstance(one.default, bool)} == {"bool"}
+    assert SETTINGS["max_renewals"].value_type == "int"

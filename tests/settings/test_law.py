@@ -181,3 +181,12 @@ def test_records_that_no_change_could_have_left_are_noticed(
     kept = SettingRecord(changed_at_ns=1, changed_by="ann", **record)
     (problem,) = invariants(State(records={FAMILY: {key: kept}}))
     assert says in problem
+
+
+def test_a_change_is_told_in_a_few_words(store: Store) -> None:
+    run(store, change("keep_history", False), change("keep_history", None))
+    assert [one.story for one in events(store)] == [
+        "keep_history: default → false",
+        "keep_history: false → default",
+    ]
+    assert [one.filing for one in events(store)] == [(None, None, None, "ann", None)] * 2
