@@ -76,7 +76,15 @@ class Settling:
             outage is not None
             and tick < outage.settles_until
             and any(
-                lease.delayed_for == holder and lease.key == key and lease.end_tick == outage.settles_until
+                lease.delayed_for == holder
+                and lease.key == key
+                and lease.end_tick == outage.settles_until
+                and not self._was_given_up(lease, tick)
                 for lease in self._truth.leases.values()
             )
         )
+
+    def _was_given_up(self, lease: "TrueLease", tick: int) -> bool:
+        """Say whether what is kept closed was opened before a tick: its holder came back, maybe higher up."""
+        ended = lease.ended_position
+        return ended is not None and self._truth.ticks[ended - 1].value < tick

@@ -1,6 +1,7 @@
 """What is broken on purpose about times without a registrar is found by the simulator."""
 
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from leasehold.engine.port import Transaction
 from leasehold.engine.sealing import Sealer
 from leasehold.kernel.lease import lock_delay, queue
 from leasehold.kernel.ledger.events import RegistrarResumed
+from leasehold.kernel.ledger.tick import Tick
 from simulator import SimulationFailed, simulate
 from simulator.plan import SECOND, draw_plan
+from simulator.settling import Outage, Settling
 
 SEEDS = 200
 
@@ -87,3 +90,16 @@ def found() -> str:
         except SimulationFailed as failure:
             return failure.problem
     raise AssertionError(f"nothing was noticed in {SEEDS} seeds")
+
+
+def test_what_was_opened_again_is_kept_for_nobody() -> None:
+    door = ("default", "door")
+    kept: Any = SimpleNamespace(delayed_for="ann", key=door, end_tick=100, ended_position=2)
+    truth: Any = SimpleNamespace(leases={"kept": kept}, ticks=[Tick(value=20), Tick(value=50)])
+    settling = Settling(truth)
+    settling._outage = Outage(since=10, until=20, settles_until=100)
+
+    assert settling.is_kept_for("ann", door, 50), "by the very claim that it was opened for"
+    assert not settling.is_kept_for("ann", door, 51)
+    kept.ended_position = None
+    assert settling.is_kept_for("ann", door, 99)
