@@ -203,6 +203,8 @@ def test_an_outcome_is_an_answer_or_an_error(registrar: Registrar) -> None:
 
 
 def test_a_defect_is_not_told_as_a_refusal_even_where_nobody_knows_the_exception() -> None:
+    import leasehold.cli.entry  # noqa: F401 - it has an error under the same code
+
     failure = Failure.of(KeyError("x"))
     assert isinstance(failure.error(), KeyError)
     afar = msgspec.json.decode(msgspec.json.encode(replace(failure, cause=None)), type=Failure)

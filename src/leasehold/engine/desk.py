@@ -55,8 +55,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
             cause: Exception = self.cause
             return cause
         known = error_with(self.code)
-        if known.code != self.code:
-            # Of a face, or a release, that is not known here. A refusal would say that nothing changed.
+        if known.code != self.code or (self.is_unknown and not issubclass(known, StoreError)):
+            # Of a face, or a release, that is not known here, or a defect, which the command line knows under
+            # that code. A refusal would say that nothing changed.
             known = StoreFailed if self.is_unknown else StoreError
         return known(self.message, **self.facts)
 
