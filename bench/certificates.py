@@ -15,7 +15,7 @@ RESOURCE = "reports/2026/42"
 
 def run(report: Report, folder: Path) -> None:
     """Measure a certificate from the store, the signing alone, and the check."""
-    with leasehold.connect(str(folder / "certificates.db"), durability="fast") as leases:
+    with leasehold.connect(str(folder / "certificates"), durability="fast") as leases:
         lease = leases.acquire(RESOURCE, ttl=600)
         keys = leases.certificate_keys()
         text = lease.certificate()

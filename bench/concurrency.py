@@ -16,9 +16,9 @@ def run(report: Report, folder: Path) -> None:
     """Measure pairs per second of one caller, of many threads and of many tasks, FULL, in turns."""
     rounds = [
         (
-            _one_caller(folder / f"one-{turn}.db"),
-            _threads(folder / f"threads-{turn}.db"),
-            asyncio.run(_tasks(folder / f"tasks-{turn}.db")),
+            _one_caller(folder / f"one-{turn}"),
+            _threads(folder / f"threads-{turn}"),
+            asyncio.run(_tasks(folder / f"tasks-{turn}")),
         )
         for turn in range(3)
     ]

@@ -33,7 +33,7 @@ def run(report: Report, folder: Path) -> None:
         gate = context.Barrier(WAITERS)
         results = context.Queue()
         workers = [
-            context.Process(target=_work, args=(kind, str(folder / f"{kind}.db"), gate, results))
+            context.Process(target=_work, args=(kind, str(folder / f"{kind}"), gate, results))
             for _ in range(WAITERS)
         ]
         for worker in workers:

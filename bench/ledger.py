@@ -30,7 +30,7 @@ def run(report: Report, folder: Path) -> None:
     """Measure sealing at one caller, and verifying and rebuilding at many and at one event per seal."""
     _sealing(report, folder)
     for per_seal, events, bound in ((100, 60_000, 50), (1, 10_000, 5)):
-        path = folder / f"ledger-{per_seal}.db"
+        path = folder / f"ledger-{per_seal}"
         _fill(path, events, per_seal)
         store = SqliteStore(path, durability="fast")
         verified = max(_timed(store, audit) for _ in range(5))
@@ -43,10 +43,10 @@ def run(report: Report, folder: Path) -> None:
 
 
 def _sealing(report: Report, folder: Path) -> None:
-    unsealing = SqliteStore(folder / "unsealed.db")
+    unsealing = SqliteStore(folder / "unsealed")
     unsealing.sealer = Sealer(MemoryKeyRing(lambda: _Blank(new_key().seed)))
     with (
-        Client(Registrar(SqliteStore(folder / "sealed.db"))) as sealing_client,
+        Client(Registrar(SqliteStore(folder / "sealed"))) as sealing_client,
         Client(Registrar(unsealing)) as unsealing_client,
     ):
         operations: dict[str, Operation] = {

@@ -19,7 +19,7 @@ def run(report: Report, folder: Path) -> None:
 
     for durability, synchronous, bound in (("full", "FULL", 0.6), ("fast", "NORMAL", 0.35)):
         floor = Floor(folder / f"floor-{durability}.db", synchronous)
-        with leasehold.connect(str(folder / f"pairs-{durability}.db"), durability=durability) as leases:
+        with leasehold.connect(str(folder / f"pairs-{durability}"), durability=durability) as leases:
 
             def ours(leases: leasehold.Client = leases) -> None:
                 leases.acquire("resource").release()

@@ -39,8 +39,7 @@ def run(report: Report, folder: Path) -> None:
     """Measure each step of a hand-over, with few and with many who wait, in turns."""
     for kind, resource, recall in KINDS:
         lines = {
-            count: _Line(folder / f"{kind}-{count}.db", resource, count, recall=recall)
-            for count in (FEW, MANY)
+            count: _Line(folder / f"{kind}-{count}", resource, count, recall=recall) for count in (FEW, MANY)
         }
         seconds: dict[tuple[int, str], list[float]] = defaultdict(list)
         for _ in range(TURNS):

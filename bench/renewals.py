@@ -12,7 +12,7 @@ LEASES = 1_000
 
 def run(report: Report, folder: Path) -> None:
     """Measure renewals per second, one at a time and a thousand in one call, FULL, in turns."""
-    with leasehold.connect(str(folder / "renewals.db"), holder="bench") as leases:
+    with leasehold.connect(str(folder / "renewals"), holder="bench") as leases:
         held = [leases.acquire(f"resource-{number}", ttl=3600).lease_id for number in range(LEASES)]
         single, many = [], []
         for turn in range(9):

@@ -15,7 +15,7 @@ PAIRS = 15_000
 
 def run(report: Report, folder: Path) -> None:
     """Measure events per second of a replay from the file, and of an audit."""
-    path = folder / "replay.db"
+    path = folder / "replay"
     with leasehold.connect(str(path), durability="fast") as leases:
         for number in range(PAIRS):
             leases.acquire(f"resource-{number % 100}").release()

@@ -18,7 +18,7 @@ _MOST_CALLS, _MOST_FUNCTIONS, _MOST_MODULES = 190, 120, 40
 
 def run(report: Report, folder: Path) -> None:
     """Count what a warm pair of one blocking caller passes in its own thread."""
-    calls = _count(folder / "rooms.db")
+    calls = _count(folder / "rooms")
     functions, modules = defaultdict[str, int](int), defaultdict[str, set[str]](set)
     layers = Counter[str]()
     for (module, _), count in calls.items():

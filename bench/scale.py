@@ -13,7 +13,7 @@ FEW, MANY = 1_000, 1_000_000
 def run(report: Report, folder: Path) -> None:
     """Measure acquire and release beside a thousand and beside a million live leases."""
     started = time.perf_counter()
-    paths = {count: folder / f"{count}.db" for count in (FEW, MANY)}
+    paths = {count: folder / f"{count}" for count in (FEW, MANY)}
     for count, path in paths.items():
         _fill(path, count)
     report.show(f"filled a store with {MANY:,} live leases in {time.perf_counter() - started:,.0f} s")

@@ -34,8 +34,8 @@ _FILES = 10
 
 def run(report: Report, folder: Path) -> None:
     """Measure acquire and release of paths beside a thousand and beside a hundred thousand leased ones."""
-    few = _filled(folder / "few.db", FEW)
-    many = _filled(folder / "many.db", MANY)
+    few = _filled(folder / "few", FEW)
+    many = _filled(folder / "many", MANY)
     for what, name in (("file", "/srv/tree/{0}/{1}/free-{2}"), ("directory", "/srv/tree/{0}/free-{2}")):
         found = rates({"few": _Pairs(few, name), "many": _Pairs(many, name)}, slices=25, repeats=40)
         report.show(
@@ -55,7 +55,7 @@ def run(report: Report, folder: Path) -> None:
 
 def _wait(report: Report, folder: Path) -> None:
     """Measure each step of waiting for a directory, with few and with many leased files in it, in turns."""
-    crowds = {count: _Crowd(folder / f"crowd-{count}.db", count) for count in (FEW_BELOW, MANY_BELOW)}
+    crowds = {count: _Crowd(folder / f"crowd-{count}", count) for count in (FEW_BELOW, MANY_BELOW)}
     seconds: dict[tuple[int, str], list[float]] = defaultdict(list)
     for _ in range(TURNS):
         for count, crowd in crowds.items():
@@ -73,7 +73,7 @@ def _hand_out(report: Report, folder: Path) -> None:
     """Measure the release of a directory for which few and many wait, each for a file of its own."""
     each = {}
     for count in (FEW_BELOW, MANY_WAITING):
-        store = SqliteStore(folder / f"waiting-{count}.db", durability="fast")
+        store = SqliteStore(folder / f"waiting-{count}", durability="fast")
         open_epoch(store)
         whole = claim("/srv", "holder")
         files = [claim(f"/srv/file-{number}", f"holder-{number}", wait=True) for number in range(count)]

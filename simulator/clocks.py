@@ -15,7 +15,7 @@ class AuthorityClock:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._offset_ns = stage.random.randrange(1_000 * SECOND)
-        self._wall_offset_ns = 1_700_000_000 * SECOND
+        self._wall_offset_ns = 1_800_000_000 * SECOND
         self.boots = 1
 
     def tick_ns(self) -> int:

@@ -4,7 +4,7 @@ from leasehold.engine.keyholding import rotate
 from leasehold.engine.port import Conflict
 from leasehold.engine.recording import record
 from leasehold.errors import StoreError
-from leasehold.kernel.ledger.authority import EPOCH_LEAP, observe, raise_epoch
+from leasehold.kernel.ledger.authority import EPOCH_ZERO_NS, observe, raise_epoch
 from leasehold.stores.memory.tables import MemoryTables
 from simulator.behaviour import Behaviour
 from simulator.clocks import AuthorityClock
@@ -14,12 +14,6 @@ from simulator.plan import SECOND
 from simulator.stage import Stage
 from simulator.store import SimulatedStore
 from simulator.witness import Witness
-
-_REBOOTS_MAXIMUM = 1_000
-"""How often the epoch may rise by one after a copy was taken, such that the copy still goes beyond all that.
-
-Said here once more, because what is tested cannot be its own measure.
-"""
 
 
 class Disasters:
@@ -98,7 +92,6 @@ class Disasters:
         """Do as `leasehold restore` does: replace the content, above every epoch there was."""
         if not self._copies or self._disk.tables.authority is None:
             return False
-        present_epoch = self._disk.tables.authority.epoch
         self._replace(self._stage.random.choice(self._copies))
         while True:
             try:
@@ -107,8 +100,7 @@ class Disasters:
                     assert authority is not None
                     observed = observe(authority, reading)
                     new_era = observed is not None and observed.tick.era != authority.era
-                    by = max(authority.epoch, present_epoch) + EPOCH_LEAP - authority.epoch
-                    restored = raise_epoch(authority, reading, by=by, reason="restored", new_era=new_era)
+                    restored = raise_epoch(authority, reading, reason="restored", new_era=new_era)
                     record(transaction, [restored], self._store.sealer)
                 return True
             except (Conflict, StoreError):
@@ -126,20 +118,19 @@ class Disasters:
                 self._stage.check()
 
     def _swap(self) -> bool:
-        """Put a plain copy of the file in its place, which the store notices by itself.
+        """Put a plain copy of the folder in its place, which the store notices by itself.
 
-        Not a copy from before the last such change. Of two copies of one moment, put in place one after the
-        other, each begins the same epoch: the store cannot tell, and promises nothing there.
+        All that is known of the epochs of the one before is gone with it, and the wall clock alone keeps
+        tokens from repeating; if that was set back, the store promises nothing.
         """
-        young = [
-            copy
-            for copy in self._copies
-            if copy.authority is not None
-            and self._witness.highest_epoch < copy.authority.epoch + _REBOOTS_MAXIMUM
-        ]
-        if not young:
+        copies = [copy for copy in self._copies if copy.authority is not None]
+        second = (self._clock.wall_ns() - EPOCH_ZERO_NS) // SECOND
+        if not copies or second <= self._witness.highest_epoch:
             return False
-        self._replace(self._stage.random.choice(young))
+        copy = self._stage.random.choice(copies)
+        assert copy.authority is not None
+        self._replace(copy)
+        self._disk.highest_epoch = copy.authority.epoch
         self._disk.rename()
         if self._stage.random.random() < 0.25:
             # Further than the copy is old; and what is noticed first must not hide the other.

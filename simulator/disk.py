@@ -29,6 +29,8 @@ class Disk:
         self.version = 0
         """Counts the changes, so that a transaction notices that it was not alone."""
         self.identity = "8:1"
+        self.highest_epoch = 0
+        """What is known of epochs outside the tables, and stays when those are replaced."""
         self.key_ring = MemoryKeyRing(lambda: SigningKey(stage.random.randbytes(SEED_BYTES)))
         """The keys beside the store, which every engine of this machine can read."""
         self._synced = self.tables.copy()
@@ -55,6 +57,7 @@ class Disk:
 
     def _take_in(self, batch: Batch) -> None:
         self.tables.take_in(batch)
+        self.highest_epoch = max(self.highest_epoch, batch.authority.epoch)
         self.version += 1
         self._ghost = None
 

@@ -122,6 +122,7 @@ class SimulatedStore:
             wall_ns=self._clock.wall_ns(),
             boot_id=self._clock.boot_id,
             identity=self._disk.identity,
+            epoch_floor=self._disk.highest_epoch,
         )
 
     def wait(self, position: int, timeout: float) -> bool:

@@ -28,6 +28,7 @@ from leasehold.kernel.ledger.events import (
     Event,
     IllegalTransition,
     StoreCheckpointed,
+    StoreOpened,
     Token,
 )
 from leasehold.kernel.ledger.family import Families
@@ -113,7 +114,7 @@ class Witness:
             isinstance(event, LeaseModeChanged) and event.mode is Mode.EXCLUSIVE
         ):
             self._check_token(event)
-        elif isinstance(event, EpochRaised):
+        elif isinstance(event, EpochRaised | StoreOpened):
             self.highest_epoch = max(self.highest_epoch, event.epoch)
         problem = self.crowd.problem_before(event, self.truth, sender, vouched=vouched)
         problem = problem or self.truth.apply(event, position)

@@ -40,6 +40,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
     if request.param == "memory":
         made = MemoryStore(clock)
     else:
-        made = SqliteStore(tmp_path / "leases.db", clock=clock, durability="fast")
+        made = SqliteStore(tmp_path / "leases", clock=clock, durability="fast")
     yield made
     made.close()

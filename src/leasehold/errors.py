@@ -217,6 +217,10 @@ class StoreUnusable(StoreError, code="STORE_UNUSABLE"):
     """This store cannot be used by this program; the message says why and what to do."""
 
 
+class StoreDamaged(StoreUnusable, code="STORE_DAMAGED"):
+    """Files of this store are missing, damaged or not its own. `leasehold restore` puts a backup in place."""
+
+
 class LedgerBroken(StoreError, code="LEDGER_BROKEN"):
     """The ledger is not what it was when it was written, so nothing can be built on it."""
 

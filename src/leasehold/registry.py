@@ -59,7 +59,7 @@ REPLIES: Mapping[type[Question], Reply] = {
 def _back_up(job: Backup, store: Store, progress: Progress) -> BackedUp:
     path, file = sqlite_path(store.url), Path(job.file)
     if path is None:
-        raise StoreUnusable(f"{store.url} cannot be backed up: only a store in a SQLite file can")
+        raise StoreUnusable(f"{store.url} cannot be backed up: only a SQLite store can")
     if not file.is_absolute():
         raise InvalidInput("file must be an absolute path, on the registrar's machine", field="file")
     from leasehold.stores.sqlite.backup import backup

@@ -64,7 +64,7 @@ class Contender:
         self.held: dict[str, leasehold.HeldLease] = {}
         self._trusted_from: dict[str, int] = {}
         self.leases = leasehold.connect(
-            f"{folder}/leases.db", holder=f"{place}.{os.getpid()}", timeout=300, create=False
+            f"{folder}/leases", holder=f"{place}.{os.getpid()}", timeout=300, create=False
         )
 
     def run(self) -> None:

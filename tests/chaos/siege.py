@@ -91,7 +91,7 @@ class Supervisor:
         self._clock = SystemClock()
         self._board = Board(str(folder / "board"), places)
         self._contenders: dict[int, _Contender] = {}
-        self.leases = leasehold.connect(folder / "leases.db", holder="supervisor", timeout=300)
+        self.leases = leasehold.connect(folder / "leases", holder="supervisor", timeout=300)
         self.report = Report(seed=seed, seconds=0.0)
 
     def __enter__(self) -> Self:
@@ -222,9 +222,9 @@ class Supervisor:
     def _with_the_turn(self) -> set[int]:
         """The processes that have the writer's lock or the turnstile: if they stand still, so do all."""
         files = set()
-        for suffix in ("-writer", "-turnstile"):
+        for name in ("writer", "turnstile"):
             with contextlib.suppress(FileNotFoundError):
-                status = os.stat(f"{self._folder / 'leases.db'}{suffix}")
+                status = os.stat(self._folder / "leases" / name)
                 files.add(f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}")
         locks = (line.split() for line in Path("/proc/locks").read_text().splitlines())
         return {int(words[4]) for words in locks if words[1] == "FLOCK" and words[5] in files}

@@ -23,7 +23,7 @@ def notes(folder: Path) -> Counter[str]:
 
 
 def bells(folder: Path) -> list[Path]:
-    return list((folder / "leases.db-bells").iterdir())
+    return list((folder / "leases" / "bells").iterdir())
 
 
 def nothing_is_left(supervisor: Supervisor, folder: Path, *resources: str) -> None:
@@ -35,7 +35,7 @@ def nothing_is_left(supervisor: Supervisor, folder: Path, *resources: str) -> No
     assert supervisor.leases.list(states=["pending"]).statuses == []
     for socket in bells(folder):
         os.utime(socket, (0, 0))
-    with leasehold.connect(folder / "leases.db") as another:
+    with leasehold.connect(folder / "leases") as another:
         another.acquire("prize", holder="first")
         with pytest.raises(leasehold.WaitTimeout):
             another.acquire("prize", wait=0.01)
@@ -49,7 +49,7 @@ def test_thirty_two_processes_stand_in_line_under_fire(
     with Supervisor(tmp_path, seed=seed, places=32, ttl=0.8, program="waiter") as supervisor:
         report = supervisor.run(60, kill_every=3, stop_every=3)
         nothing_is_left(supervisor, tmp_path, "prize")
-    entries, _ = testimony.read_ledger(tmp_path / "leases.db")
+    entries, _ = testimony.read_ledger(tmp_path / "leases")
     idleness = order.Idleness(FREE_MOST_NS, report.end_tick, report.stalls)
     kept_waiting = list(idleness.problems(entries))
     seen = Counter(line.what for line in testimony.read_log(tmp_path / "log")) + notes(tmp_path)
@@ -72,7 +72,7 @@ def test_eight_processes_claim_parts_of_a_tree_under_fire(
     with Supervisor(tmp_path, seed=seed, places=8, ttl=1.0, program="climber") as supervisor:
         report = supervisor.run(60, kill_every=3, stop_every=3)
         nothing_is_left(supervisor, tmp_path, "/")
-    entries, _ = testimony.read_ledger(tmp_path / "leases.db")
+    entries, _ = testimony.read_ledger(tmp_path / "leases")
     idleness = order.Idleness(FREE_MOST_NS, report.end_tick, report.stalls)
     kept_waiting = list(idleness.problems(entries))
     seen = Counter(line.what for line in testimony.read_log(tmp_path / "log")) + notes(tmp_path)

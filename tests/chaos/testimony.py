@@ -164,7 +164,7 @@ def missing_acknowledgements(log: Iterable[Line], entries: Iterable[Entry]) -> I
 def problems(folder: Path) -> list[str]:
     """Everything that must not be, as sentences; an empty list is good news."""
     log = read_log(folder / "log")
-    entries, found = read_ledger(folder / "leases.db")
+    entries, found = read_ledger(folder / "leases")
     held, believed = held_spans(entries), believed_spans(log)
     return [
         *found.problems,

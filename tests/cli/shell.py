@@ -160,7 +160,7 @@ class Shell:
 
     def __init__(self, folder: Path, bytecode: Path) -> None:
         self.folder = folder
-        self.store = folder / "leases.db"
+        self.store = folder / "leases"
         self.url = f"sqlite:///{self.store}"
         self.environment = {
             name: value
@@ -247,7 +247,7 @@ class Shell:
     def stalled_writer(self, lock: str = "writer") -> Iterator[int]:
         """Let a process take the writer's lock and be stopped; yield its id, and end it afterwards."""
         process = subprocess.Popen(
-            [sys.executable, "-c", _TAKE_LOCK, f"{self.store}-{lock}"],
+            [sys.executable, "-c", _TAKE_LOCK, str(self.store / lock)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -263,7 +263,7 @@ class Shell:
 
     def wait_until_queued(self, process_id: int) -> None:
         """Wait until a process waits for the writer's lock."""
-        lock = f":{Path(f'{self.store}-writer').stat().st_ino} "
+        lock = f":{(self.store / 'writer').stat().st_ino} "
         until(
             lambda: any(
                 "-> FLOCK" in line and f" {process_id} " in line and lock in line

@@ -52,7 +52,7 @@ def test_a_certificate_is_checked_with_the_store_s_own_keys(shell: Shell) -> Non
 def test_a_certificate_is_checked_far_from_the_store_with_published_keys(shell: Shell) -> None:
     text = issued(shell)
     (shell.folder / "keys.json").write_text(shell.run("certificate", "keys").out)
-    nowhere = str(shell.folder / "nothing" / "leases.db")
+    nowhere = str(shell.folder / "nothing" / "leases")
     check = ("certificate", "verify", text, "--resource", "door", "--store", nowhere)
     shell.run(*check, "--keys", "keys.json")
     hexadecimal = public_key(shell)

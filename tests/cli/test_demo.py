@@ -84,7 +84,7 @@ def test_an_interrupted_demo_leaves_no_process_and_no_folder(shell: Shell, numbe
 def test_a_worker_is_not_paused_where_all_others_would_wait_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = tmp_path / "leases.db"
+    store = tmp_path / "leases"
     leasehold.connect(store).close()
     seen = threading.Event()
 

@@ -49,7 +49,7 @@ def test_a_stopped_writer_is_named_with_what_to_do(used: Shell, lock: str) -> No
         text = used.run("doctor", code=1).out
     assert writer["check"] == "writer"
     assert f"process {process_id} (" in writer["detail"]
-    assert f"leases.db-{lock}" in writer["detail"]
+    assert f"/{lock}" in writer["detail"]
     assert "T (stopped)" in writer["detail"]
     assert writer["advice"] == f"let it go on: kill -CONT {process_id}; or end it: kill -KILL {process_id}"
     assert f"         → {writer['advice']}" in text.splitlines()
@@ -61,7 +61,7 @@ def test_a_lock_that_a_dead_process_left_to_its_child_is_traced_to_the_child(use
     # flock(1) with -o would close it; without, the child has the lock as well, and keeps it.
     script = 'exec 9>>"$0"; flock 9; cat <&8 & echo $!'
     with subprocess.Popen(
-        ["sh", "-c", f"exec 8<&0; {script}", f"{used.store}-writer"],
+        ["sh", "-c", f"exec 8<&0; {script}", str(used.store / "writer")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -81,7 +81,7 @@ def test_a_program_that_locks_the_store_with_sql_is_named(used: Shell) -> None:
         "sys.stdin.read()\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(used.store)],
+        [sys.executable, "-c", script, str(used.store / "leases.db")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -95,8 +95,8 @@ def test_a_program_that_locks_the_store_with_sql_is_named(used: Shell) -> None:
 
 
 def test_a_store_with_two_names_is_a_problem(used: Shell) -> None:
-    (used.folder / "second name").hardlink_to(used.store)
-    assert "has 2 names" in problems(used)["permissions"]["detail"]
+    (used.folder / "second name").hardlink_to(used.store / "leases.db")
+    assert "has 2 names" in problems(used)["store"]["detail"]
 
 
 def test_a_store_that_does_not_exist_is_a_problem(shell: Shell) -> None:
@@ -107,7 +107,7 @@ def test_a_store_that_does_not_exist_is_a_problem(shell: Shell) -> None:
 @pytest.mark.parametrize("mode", [0o000, 0o600])
 @pytest.mark.parametrize("is_above", [False, True])
 def test_a_folder_that_may_not_be_entered_is_a_problem(used: Shell, mode: int, is_above: bool) -> None:
-    store = used.folder / "up" / ".leasehold" / "leases.db"
+    store = used.folder / "up" / ".leasehold" / "leases"
     used.run("acquire", "door", "--store", str(store))
     closed = store.parent.parent if is_above else store.parent
     closed.chmod(mode)
@@ -151,27 +151,28 @@ def as_mere_owner(shell: Shell, *arguments: str, folder: Path | None = None) -> 
 
 
 def test_files_that_are_open_to_everybody_are_a_problem(used: Shell) -> None:
-    used.store.chmod(0o644)
+    (used.store / "leases.db").chmod(0o644)
     found = problems(used)["permissions"]
     assert "is open to everybody (0644)" in found["detail"]
-    assert found["advice"] == f"close it: chmod o= '{used.store}'*"
+    assert found["advice"] == f"close it: chmod o= '{used.store}'/*"
     subprocess.run(found["advice"].removeprefix("close it: "), shell=True, check=True)
     assert used.json("doctor")["ok"] is True
-    used.folder.chmod(0o777)
+    used.store.chmod(0o777)
     assert "everybody can replace files" in problems(used)["permissions"]["detail"]
 
 
-def test_a_file_of_another_program_is_a_problem(shell: Shell) -> None:
-    with apsw.Connection(str(shell.store)) as connection:
+def test_a_database_that_another_program_has_overwritten_is_a_problem(used: Shell) -> None:
+    letters = used.folder / "letters.db"
+    with apsw.Connection(str(letters)) as connection:
         connection.execute("CREATE TABLE letters (text)")
     connection.close()
-    shell.store.chmod(0o600)
-    assert "another program" in problems(shell)["schema"]["detail"]
+    (used.store / "leases.db").write_bytes(letters.read_bytes())
+    assert "another program" in problems(used)["store"]["detail"]
 
 
 def test_a_store_from_a_newer_release_is_a_problem(used: Shell) -> None:
     change(used, "PRAGMA user_version = 999")
-    found = problems(used)["schema"]
+    found = problems(used)["store"]
     assert "has schema 999" in found["detail"]
     assert found["advice"] == "upgrade leasehold"
 
@@ -189,8 +190,8 @@ def test_a_table_that_differs_from_the_history_is_a_problem(used: Shell) -> None
 
 
 def test_a_copied_store_is_told_to_begin_a_new_epoch(used: Shell) -> None:
-    copy = used.folder / "copy.db"
-    shutil.copy(used.store, copy)
+    copy = used.folder / "copy"
+    shutil.copytree(used.store, copy)
     report = used.json("doctor", "--store", str(copy))
     clock = report["checks"][CHECKS.index("clock")]
     assert "because: copied" in clock["detail"]
@@ -198,6 +199,6 @@ def test_a_copied_store_is_told_to_begin_a_new_epoch(used: Shell) -> None:
 
 def change(shell: Shell, sql: str) -> None:
     """Change the store behind leasehold's back."""
-    connection = apsw.Connection(str(shell.store))
+    connection = apsw.Connection(str(shell.store / "leases.db"))
     connection.execute(sql)
     connection.close()

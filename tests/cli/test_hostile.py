@@ -54,13 +54,13 @@ class Said(NamedTuple):
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working directory with a store in which everything has the worst name it can have."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LEASEHOLD_URL", str(tmp_path / "leases.db"))
+    monkeypatch.setenv("LEASEHOLD_URL", str(tmp_path / "leases"))
     monkeypatch.setenv("LEASEHOLD_HOLDER", NAME)
     monkeypatch.delenv("LEASEHOLD_DEBUG", raising=False)
     (tmp_path / "folder").mkdir()
     (tmp_path / "plain").write_text(TEXT)
     (tmp_path / "loop").symlink_to("loop")
-    with leasehold.connect(tmp_path / "leases.db", holder=NAME, durability="fast") as leases:
+    with leasehold.connect(tmp_path / "leases", holder=NAME, durability="fast") as leases:
         lease = leases.acquire(
             NAME,
             ttl=3600,

@@ -68,7 +68,7 @@ def test_keys_are_listed_rotated_and_retired(shell: Shell) -> None:
 
 def test_a_store_whose_keys_are_lost_goes_on_and_says_so(shell: Shell) -> None:
     shell.run("acquire", "door")
-    for file in (shell.store.parent / f"{shell.store.name}-keys").iterdir():
+    for file in (shell.store / "keys").iterdir():
         file.unlink()
     shell.run("acquire", "gate")
     lost, own = shell.json("keys")["keys"]
@@ -90,7 +90,7 @@ def test_history_tells_who_held_what_at_a_moment(shell: Shell) -> None:
 
 
 def tamper(shell: Shell, *statements: str) -> None:
-    connection = apsw.Connection(str(shell.store))
+    connection = apsw.Connection(str(shell.store / "leases.db"))
     for statement in statements:
         connection.execute(statement)
     connection.close()
@@ -128,8 +128,8 @@ def test_a_backup_that_was_tampered_with_is_found_out(shell: Shell, tmp_path: Pa
 
 def test_looking_at_a_store_records_nothing_even_where_the_next_command_begins_an_epoch(shell: Shell) -> None:
     shell.run("acquire", "door")
-    copy = shell.folder / "copy.db"
-    shutil.copy(shell.store, copy)
+    copy = shell.folder / "copy"
+    shutil.copytree(shell.store, copy)
     before = content(copy)
     at = ("--store", str(copy))
     shell.run("verify", *at)
@@ -140,7 +140,7 @@ def test_looking_at_a_store_records_nothing_even_where_the_next_command_begins_a
     shell.run("rebuild", *at)
     assert content(copy) == before
     shell.run("ls", *at)
-    assert content(copy) != before, "it is another file now, and who asks what is left learns that"
+    assert content(copy) != before, "it is another store now, and who asks what is left learns that"
 
 
 def test_a_store_is_verified_as_it_is_also_without_its_registrars_record(shell: Shell) -> None:
@@ -177,7 +177,7 @@ def test_who_is_interrupted_in_a_job_that_waits_need_not_wait_for_it(shell: Shel
 )
 def test_what_is_for_sqlite_files_only_says_so(shell: Shell, command: tuple[str, ...]) -> None:
     result = shell.run(*command, "--store", "memory:", code=1)
-    assert "memory: is not in a SQLite file, and this works on nothing else" in result.err
+    assert "memory: is not in a folder, and this works on nothing else" in result.err
 
 
 @pytest.mark.parametrize("command", ["verify", "head", "rebuild", "keys", "prune"])

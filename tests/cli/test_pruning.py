@@ -95,11 +95,11 @@ def test_a_dry_run_leaves_every_row_as_it_is(old: Shell) -> None:
 
 def test_the_room_of_what_was_pruned_is_given_back_if_asked(shell: Shell) -> None:
     live_long_ago(shell.store, leases=400)
-    size = shell.store.stat().st_size
-    assert "of the file are free for later entries; --vacuum gives them back" in shell.run("prune").out
-    assert shell.store.stat().st_size == size
+    size = (shell.store / "leases.db").stat().st_size
+    assert "of the database are free for later entries; --vacuum gives them back" in shell.run("prune").out
+    assert (shell.store / "leases.db").stat().st_size == size
     assert "rewritten" in shell.run("prune", "--vacuum").out
-    assert shell.store.stat().st_size < size / 2
+    assert (shell.store / "leases.db").stat().st_size < size / 2
     assert shell.json("prune")["free_bytes"] == 0
     shell.run("verify")
     assert "not allowed with" in shell.run("prune", "--vacuum", "--dry-run", code=2).err
@@ -121,7 +121,7 @@ def test_the_history_of_a_pruned_lease_is_told_to_be_pruned(old: Shell) -> None:
 
 def content(path: Path) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table."""
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection = apsw.Connection(str(path / "leases.db"), flags=apsw.SQLITE_OPEN_READONLY)
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     found = {name: list(connection.execute(f"SELECT * FROM {name}")) for name in tables}
     connection.close()

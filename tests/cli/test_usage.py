@@ -119,7 +119,7 @@ def test_wrong_usage_is_one_line_with_the_next_step(shell: Shell, arguments: lis
 
 def test_a_store_that_would_be_gone_with_the_command_is_refused(shell: Shell) -> None:
     result = shell.run("acquire", "door", "--store", "memory:", code=1)
-    assert "memory: is gone when this command ends; name a file with --store" in result.err
+    assert "memory: is gone when this command ends; name a folder with --store" in result.err
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"])
@@ -184,10 +184,10 @@ def test_the_nearest_store_is_found_and_only_claims_create_one(shell: Shell) -> 
 
 
 def test_a_group_may_use_a_store_that_was_created_for_it(shell: Shell) -> None:
-    path = shell.folder / "shared" / "leases.db"
+    path = shell.folder / "shared"
     shell.run("acquire", "door", "--group", "--durability", "fast", "--store", str(path))
-    assert path.stat().st_mode & 0o7777 == 0o660
-    assert path.parent.stat().st_mode & 0o7777 == 0o2770
+    assert (path / "leases.db").stat().st_mode & 0o7777 == 0o660
+    assert path.stat().st_mode & 0o7777 == 0o2770
 
 
 def test_a_file_that_is_no_store_is_refused_in_one_line(shell: Shell) -> None:

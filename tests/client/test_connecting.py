@@ -16,7 +16,7 @@ from tests.engine.doubles import registrar_of
 
 
 def test_what_one_client_does_another_sees(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'leases.db'}"
+    url = f"sqlite:///{tmp_path / 'leases'}"
     with leasehold.connect(url, holder="ann") as one, leasehold.connect(url, holder="bob") as two:
         lease = one.acquire("door")
 
@@ -26,16 +26,16 @@ def test_what_one_client_does_another_sees(tmp_path: Path) -> None:
 
 def test_a_path_is_an_address(tmp_path: Path) -> None:
     with (
-        leasehold.connect(tmp_path / "leases.db") as one,
-        leasehold.connect(str(tmp_path / "leases.db")) as two,
+        leasehold.connect(tmp_path / "leases") as one,
+        leasehold.connect(str(tmp_path / "leases")) as two,
     ):
         assert one.url == two.url
 
 
 def test_an_asynchronous_client_is_awaited_or_entered(tmp_path: Path) -> None:
     async def both() -> list[str]:
-        awaited = await leasehold.connect_async(tmp_path / "leases.db")
-        async with leasehold.connect_async(tmp_path / "leases.db") as entered:
+        awaited = await leasehold.connect_async(tmp_path / "leases")
+        async with leasehold.connect_async(tmp_path / "leases") as entered:
             urls = [awaited.url, entered.url]
         await awaited.close()
         return urls
@@ -56,7 +56,7 @@ def test_a_store_that_must_exist_already_is_not_made(tmp_path: Path) -> None:
 
 
 def test_quotas_are_given_when_connecting(tmp_path: Path) -> None:
-    with leasehold.connect(tmp_path / "leases.db", leases_per_holder=1, leases_per_tenant=2) as leases:
+    with leasehold.connect(tmp_path / "leases", leases_per_holder=1, leases_per_tenant=2) as leases:
         leases.acquire("one", holder="ann")
         with pytest.raises(leasehold.LimitExceeded, match="ann has 1"):
             leases.acquire("two", holder="ann")
@@ -72,10 +72,10 @@ def be_patient(leases: leasehold.AsyncClient | leasehold.Client) -> None:
 
 
 def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
+    store = SqliteStore(tmp_path / "leases", families=FAMILIES)
 
     async def try_in_vain() -> None:
-        async with leasehold.connect_async(tmp_path / "leases.db", timeout=0.05) as leases:
+        async with leasehold.connect_async(tmp_path / "leases", timeout=0.05) as leases:
             with store.write():
                 with pytest.raises(leasehold.StoreBusy, match="nothing was changed") as busy:
                     await leases.acquire("door")
@@ -88,8 +88,8 @@ def test_a_task_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_pat
 
 
 def test_a_sweep_does_not_wait_longer_than_the_timeout_for_another_writer(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
-    with leasehold.connect(tmp_path / "leases.db", timeout=0.05) as leases:
+    store = SqliteStore(tmp_path / "leases", families=FAMILIES)
+    with leasehold.connect(tmp_path / "leases", timeout=0.05) as leases:
         with store.write():
             assert leases.sweep() == 0
         overdue = Acquire(lease_id="x", request_id="x", resource="door", holder="ann", ttl_ns=TTL_MINIMUM_NS)
@@ -104,8 +104,8 @@ def test_a_sweep_does_not_wait_longer_than_the_timeout_for_another_writer(tmp_pa
 
 
 def test_a_client_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
-    leases = leasehold.connect(tmp_path / "leases.db", timeout=0.05)
+    store = SqliteStore(tmp_path / "leases", families=FAMILIES)
+    leases = leasehold.connect(tmp_path / "leases", timeout=0.05)
     with store.write():
         with pytest.raises(leasehold.StoreBusy, match="nothing was changed") as busy:
             leases.acquire("door")
@@ -113,6 +113,6 @@ def test_a_client_does_not_wait_longer_than_its_timeout_for_another_writer(tmp_p
         assert leases.inspect("door") == []
         leases.close()
 
-    with leasehold.connect(tmp_path / "leases.db") as others:
+    with leasehold.connect(tmp_path / "leases") as others:
         others.acquire("door")
     store.close()

@@ -30,7 +30,7 @@ def wait_for_a_line_of(leases: leasehold.Client, length: int) -> None:
 
 @pytest.mark.slow
 def test_three_waiters_that_were_killed_cost_the_next_one_three_claim_windows(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with leasehold.connect(path, holder="ann") as leases, ExitStack() as processes:
         door = leases.acquire("door")
         for number in range(3):
@@ -63,7 +63,7 @@ leases.acquire("door", wait=True)
 
 
 def test_a_circle_with_somebody_who_was_killed_ends_when_its_lease_does(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with leasehold.connect(path, holder="ann") as leases, leases.acquire("door"):
         with Python(IN_A_CIRCLE, str(path), "3") as process:
             wait_for_a_line_of(leases, 1)
@@ -75,7 +75,7 @@ def test_a_circle_with_somebody_who_was_killed_ends_when_its_lease_does(tmp_path
 
 
 def test_a_circle_in_which_all_live_is_refused_soon(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with (
         leasehold.connect(path, holder="ann") as leases,
         leases.acquire("door"),

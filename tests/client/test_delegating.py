@@ -162,7 +162,7 @@ with leasehold.connect(url, holder="team") as leases:
 
 @pytest.mark.slow
 def test_eight_processes_spend_one_budget_to_the_last_and_not_one_more(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'leases.db'}"
+    url = f"sqlite:///{tmp_path / 'leases'}"
     with leasehold.connect(url, holder="team") as leases:
         lease = leases.acquire("budget", ttl=600, budget=Budget(tokens=2_000))
         with ExitStack() as stack:
@@ -178,7 +178,7 @@ def test_eight_processes_spend_one_budget_to_the_last_and_not_one_more(tmp_path:
         assert sum(one > 0 for one in spent) > 1, "they must have competed"
         assert leases.remaining_budget(lease) == Budget(tokens=2_000 % 7)
         assert leases.spend(lease, tokens=2_000 % 7) == Budget(tokens=0)
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases")
     try:
         assert audit(store).problems == []
     finally:

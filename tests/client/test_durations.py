@@ -171,7 +171,7 @@ def test_a_timeout_can_be_a_timedelta(tmp_path: Path) -> None:
     with leasehold.connect("memory:", timeout=timedelta(seconds=3)) as leases:
         assert leases._session.desk.timeout == 3.0
     with pytest.raises(leasehold.InvalidInput, match="timeout must be seconds from 0 on"):
-        leasehold.connect(tmp_path / "leases.db", timeout=-DAY)
+        leasehold.connect(tmp_path / "leases", timeout=-DAY)
     assert list(tmp_path.iterdir()) == []
 
 

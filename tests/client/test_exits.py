@@ -26,7 +26,7 @@ path = sys.argv[1]
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[leasehold.Client]:
     """A store in which somebody holds the door."""
-    with leasehold.connect(tmp_path / "leases.db", holder="ann") as leases, leases.acquire("door"):
+    with leasehold.connect(tmp_path / "leases", holder="ann") as leases, leases.acquire("door"):
         yield leases
 
 
@@ -230,4 +230,4 @@ def test_a_child_of_multiprocessing_gives_back_what_it_has(
         assert process.read_line() == f"ended {code}"
         assert left_by(door, "bob") == []
     if work == "hold_in_a_thread":
-        assert (tmp_path / "leases.db.held").read_text() == "1"
+        assert (tmp_path / "leases.held").read_text() == "1"

@@ -31,7 +31,7 @@ def in_a_thread(call: Any) -> Any:
 
 @pytest.fixture(params=["memory:", "file"])
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    url = request.param if request.param == "memory:" else str(tmp_path / "leases.db")
+    url = request.param if request.param == "memory:" else str(tmp_path / "leases")
     with leasehold.connect(url) as leases:
         yield leases
 
@@ -70,7 +70,7 @@ def test_a_thread_that_comes_later_is_not_mistaken_for_one_that_is_gone(client: 
 
 
 def test_a_stable_name_is_one_holder_in_all_threads_and_clients(tmp_path: Path) -> None:
-    url = str(tmp_path / "leases.db")
+    url = str(tmp_path / "leases")
     with leasehold.connect(url, holder="agent-7") as one, leasehold.connect(url, holder="agent-7") as two:
         one.acquire("door")
         assert isinstance(in_a_thread(lambda: one.acquire("door")), leasehold.AlreadyHeld)
@@ -79,7 +79,7 @@ def test_a_stable_name_is_one_holder_in_all_threads_and_clients(tmp_path: Path) 
 
 
 def test_two_clients_are_strangers(tmp_path: Path) -> None:
-    url = str(tmp_path / "leases.db")
+    url = str(tmp_path / "leases")
     with leasehold.connect(url) as one, leasehold.connect(url) as two:
         one.acquire("door")
         with pytest.raises(leasehold.Held):

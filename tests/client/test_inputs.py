@@ -211,7 +211,7 @@ CONNECT: dict[str, list[Any]] = {
 def test_a_connection_that_can_never_be_right_is_refused_before_anything_is_made(
     tmp_path: Path, field: str, value: Any
 ) -> None:
-    options = {"url": tmp_path / "leases.db"} | {field: value}
+    options = {"url": tmp_path / "leases"} | {field: value}
     for connect in (leasehold.connect, _connect_async):
         with pytest.raises((leasehold.InvalidInput, leasehold.LimitExceeded)) as error:
             connect(**options)
@@ -229,7 +229,7 @@ def _connect_async(**options: Any) -> None:
 
 def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
     with pytest.raises(leasehold.InvalidInput, match="durability must be one of full, fast"):
-        leasehold.connect(tmp_path / "leases.db", durability="careless")
+        leasehold.connect(tmp_path / "leases", durability="careless")
 
 
 def test_a_timeout_of_any_length_is_fine() -> None:

@@ -177,9 +177,9 @@ leases.close()
 
 
 def test_a_real_ctrl_c_while_another_process_writes_leaves_no_lease_behind(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db")
+    store = SqliteStore(tmp_path / "leases")
     registrar = Registrar(store)
-    with Python(INTERRUPTED, str(tmp_path / "leases.db")) as process:
+    with Python(INTERRUPTED, str(tmp_path / "leases")) as process:
         assert process.read_line() == "connected"
         with store.write():
             process.write_line("ask")  # It has to wait for the end of our transaction.
@@ -242,7 +242,7 @@ async def test_an_acquire_that_runs_into_a_timeout_leaves_no_lease() -> None:
 async def test_an_acquire_cancelled_after_any_number_of_turns_leaves_no_lease(
     store_kind: str, tmp_path: Path
 ) -> None:
-    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases.db")
+    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases")
     leases = await leasehold.connect_async(url, holder="ann", durability="fast")
     granted = 0
     for turns in range(1, 60):

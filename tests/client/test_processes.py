@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'leases.db'}"
+    return f"sqlite:///{tmp_path / 'leases'}"
 
 
 def in_a_fork(work: Callable[[], Any]) -> Any:
@@ -197,7 +197,7 @@ sys.stdin.readline()
 
 
 def test_a_program_that_ends_while_another_writes_does_not_wait_for_ever(url: str, tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
+    store = SqliteStore(tmp_path / "leases", families=FAMILIES)
     with Python(STALLED_END, url) as program:
         assert program.read_line() == "held"
         with store.write():
@@ -227,7 +227,7 @@ def test_a_process_stopped_for_longer_than_its_lease_finds_out_before_it_acts(
 ) -> None:
     with leasehold.connect(url) as leases, Python(STOPPED, url, "0.5") as stopped:
         token = int(stopped.read_line())
-        stopped.stop(tmp_path / "leases.db")
+        stopped.stop(tmp_path / "leases")
         # A lease that began no earlier, lasts longer and is not renewed: when it is over, so is theirs.
         until = leases.acquire("longer", ttl=0.6, max_renewals=0)
         assert until.lost.wait(SIGNAL_SECONDS)
@@ -266,7 +266,7 @@ def test_of_any_number_of_racing_processes_one_wins(url: str, tmp_path: Path) ->
             racer.__exit__(None, None, None)
 
     assert sorted(results) == ["lost"] * 7 + ["won"]
-    store = SqliteStore(tmp_path / "leases.db", families=FAMILIES)
+    store = SqliteStore(tmp_path / "leases", families=FAMILIES)
     assert audit(store).problems == []
     store.close()
 
@@ -288,7 +288,7 @@ def test_a_holder_that_was_killed_is_followed_by_another_with_a_higher_token(
     with leasehold.connect(url) as leases, pytest.raises(leasehold.Held) as held:
         leases.acquire("door")
     assert held.value.holder == "stopped"
-    later = SqliteStore(tmp_path / "leases.db", clock=Later(), families=FAMILIES)
+    later = SqliteStore(tmp_path / "leases", clock=Later(), families=FAMILIES)
     with leasehold.Client(Registrar(later, timeout=SIGNAL_SECONDS)) as leases:
         assert leases.acquire("door").token > token
 

@@ -272,7 +272,7 @@ async def test_closing_a_client_ends_its_waits_and_leaves_nothing_in_the_queue(
 async def test_a_wait_cancelled_after_any_number_of_turns_leaves_nothing(
     store_kind: str, tmp_path: Path
 ) -> None:
-    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases.db")
+    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases")
     leases = await leasehold.connect_async(url, durability="fast")
     door = await leases.acquire("door", holder="bob")
     for turns in range(1, 80):
@@ -295,7 +295,7 @@ async def test_a_wait_cancelled_after_any_number_of_turns_leaves_nothing(
 
 @pytest.fixture
 def crowded(store_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
-    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases.db")
+    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases")
     client = leasehold.connect(url, durability="fast", holder="ann")
     if store_kind == "memory":
         client.close()
@@ -391,7 +391,7 @@ def follow(client: leasehold.Client, kind: str) -> None:
 
 
 def test_a_real_ctrl_c_ends_a_wait_and_leaves_nothing(tmp_path: Path) -> None:
-    path = str(tmp_path / "leases.db")
+    path = str(tmp_path / "leases")
     with leasehold.connect(path, holder="ann") as ann, ann.acquire("door"), Python(WAITER, path) as process:
         assert process.read_line() == "connected"
         follow(ann, "lease.queued")
@@ -399,11 +399,11 @@ def test_a_real_ctrl_c_ends_a_wait_and_leaves_nothing(tmp_path: Path) -> None:
         assert process.read_line() == "interrupted"
         assert process.ends() == 0
         assert ann.list(states=["pending"]).statuses == []
-        assert os.listdir(f"{path}-bells") == []
+        assert os.listdir(f"{path}/bells") == []
 
 
 def test_a_waiter_in_another_process_is_woken_long_before_it_would_ask(tmp_path: Path) -> None:
-    path = str(tmp_path / "leases.db")
+    path = str(tmp_path / "leases")
     with leasehold.connect(path, holder="ann") as ann, Python(WAITER, path) as process:
         lease = ann.acquire("door", ttl=600)
         assert process.read_line() == "connected"
@@ -416,7 +416,7 @@ def test_a_waiter_in_another_process_is_woken_long_before_it_would_ask(tmp_path:
 
 
 def test_a_killed_waiter_costs_the_next_one_no_more_than_the_claim_window(tmp_path: Path) -> None:
-    path = str(tmp_path / "leases.db")
+    path = str(tmp_path / "leases")
     with leasehold.connect(path, holder="ann") as ann:
         lease = ann.acquire("door", ttl=600)
         with Python(WAITER, path) as process:
@@ -439,11 +439,11 @@ def test_a_killed_waiter_costs_the_next_one_no_more_than_the_claim_window(tmp_pa
         assert got.wait(2.0 + 1.5), "the claim window, and some time for a busy machine"
         waiting.join(SIGNAL_SECONDS)
         cid.close()
-        assert os.listdir(f"{path}-bells") == [], "who rang in vain has removed what the dead one left"
+        assert os.listdir(f"{path}/bells") == [], "who rang in vain has removed what the dead one left"
 
 
 def test_a_forked_child_leaves_the_wait_to_its_parent(tmp_path: Path) -> None:
-    path = str(tmp_path / "leases.db")
+    path = str(tmp_path / "leases")
     with leasehold.connect(path, holder="ann") as ann:
         lease = ann.acquire("door", holder="cid")
         got = threading.Event()
@@ -462,7 +462,7 @@ def test_a_forked_child_leaves_the_wait_to_its_parent(tmp_path: Path) -> None:
             finally:
                 os._exit(99)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert len(os.listdir(f"{path}-bells")) == 1, "the child has not removed it"
+        assert len(os.listdir(f"{path}/bells")) == 1, "the child has not removed it"
         lease.release()
         assert got.wait(SIGNAL_SECONDS)
         waiting.join(SIGNAL_SECONDS)

@@ -114,7 +114,7 @@ with leasehold.connect(sys.argv[1], holder=sys.argv[2], durability="fast") as le
 
 
 def test_a_watcher_misses_nothing_and_repeats_nothing_while_other_processes_write(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'leases.db'}"
+    url = f"sqlite:///{tmp_path / 'leases'}"
     with (
         leasehold.connect(url) as leases,
         Python(WRITER, url, "one") as one,
@@ -134,7 +134,7 @@ def test_a_watcher_misses_nothing_and_repeats_nothing_while_other_processes_writ
         assert {entry.event.actor for entry in seen} == {"one", "two"}
 
 
-@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases.db"])
+@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases"])
 def test_a_watcher_of_a_client_that_is_closed_ends_with_an_error(address: str, tmp_path: Path) -> None:
     leases = leasehold.connect(address.format(folder=tmp_path))
     leases.acquire("door")
@@ -157,7 +157,7 @@ def test_a_watcher_of_a_client_that_is_closed_ends_with_an_error(address: str, t
     assert errors == [leasehold.ClientClosed]
 
 
-@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases.db"])
+@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases"])
 async def test_watching_tasks_of_a_client_that_is_closed_end_with_an_error(
     address: str, tmp_path: Path
 ) -> None:

@@ -194,7 +194,7 @@ class World:
         self.blocking = client == "blocking"
         self._memory = None if store == "sqlite" else MemoryStore(clock, families=all_families())
         self._wired = store == "wire"
-        self._path = folder / "leases.db"
+        self._path = folder / "leases"
         self._clients: list[Any] = []
         self._keepers: list[Keeper] = []
 

@@ -66,7 +66,7 @@ def test_every_refusal_has_an_exception_in_the_table(code: RefusalCode) -> None:
 
 
 def test_every_field_that_the_command_line_prints_as_json_is_described(tmp_path: Path) -> None:
-    store = ["--store", str(tmp_path / "leases.db"), "--json"]
+    store = ["--store", str(tmp_path / "leases"), "--json"]
     lease = run_json("acquire", "report", "--holder", "ana", *store)
     commands = [
         ["ls", *store],

@@ -71,7 +71,7 @@ def test_progress_is_told_every_thousand_entries(store: Store) -> None:
 
 @pytest.fixture
 def file(tmp_path: Path, clock: FakeClock) -> Path:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     store = SqliteStore(path, clock=clock, durability="fast")
     live_a_little(store, clock)
     store.close()
@@ -80,7 +80,7 @@ def file(tmp_path: Path, clock: FakeClock) -> Path:
 
 def problems_after(file: Path, clock: FakeClock, *statements: str) -> list[str]:
     """What an audit says once somebody with a SQL shell was there."""
-    shell = apsw.Connection(str(file))
+    shell = apsw.Connection(str(file / "leases.db"))
     for statement in statements:
         shell.execute(statement)
         assert shell.total_changes() > 0, "the tampering itself did nothing"

@@ -16,11 +16,18 @@ from leasehold.stores.sqlite.bells import SocketBells
 def bells(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bells]:
     folder = tmp_path / ("long" * 30 if request.param == "long" else "short")
     folder.mkdir()
-    store = folder / "leases.db"
-    store.touch(mode=0o600)
+    store = a_store(folder)
     made: Bells = LocalBells() if request.param == "local" else SocketBells(store)
     yield made
     made.close()
+
+
+def a_store(folder: Path) -> Path:
+    """Make as much of a store as bells have to know of."""
+    store = folder / "leases"
+    store.mkdir()
+    (store / "leases.db").touch(mode=0o600)
+    return store
 
 
 def taken(bells: Bells) -> Bell:
@@ -59,13 +66,11 @@ def test_what_is_no_address_is_not_rung(bells: Bells) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    path = tmp_path / "leases.db"
-    path.touch(mode=0o600)
-    return path
+    return a_store(tmp_path)
 
 
 def names(store: Path) -> list[str]:
-    return os.listdir(f"{store}-bells")
+    return os.listdir(f"{store}/bells")
 
 
 def test_a_bell_that_was_put_back_is_taken_again_and_closing_removes_it(store: Path) -> None:
@@ -105,7 +110,7 @@ def test_whoever_opens_a_bell_removes_the_old_sockets_of_the_dead_and_no_others(
     new.close()
     old.close()
     for bell in (old, living):
-        os.utime(f"{store}-bells/{bell.name}", (0, 0))
+        os.utime(f"{store}/bells/{bell.name}", (0, 0))
     bells = SocketBells(store)
     taken(bells)
     assert old.name not in names(store)
@@ -116,16 +121,16 @@ def test_whoever_opens_a_bell_removes_the_old_sockets_of_the_dead_and_no_others(
 
 @pytest.mark.parametrize(("file", "folder"), [(0o600, 0o700), (0o660, 0o2770)])
 def test_who_may_use_the_store_may_ring_and_nobody_else(store: Path, file: int, folder: int) -> None:
-    store.chmod(file)
+    (store / "leases.db").chmod(file)
     bells = SocketBells(store)
     bell = taken(bells)
-    assert os.stat(f"{store}-bells").st_mode & 0o7777 == folder
-    assert os.stat(f"{store}-bells/{bell.name}").st_mode & 0o7777 == file
+    assert os.stat(f"{store}/bells").st_mode & 0o7777 == folder
+    assert os.stat(f"{store}/bells/{bell.name}").st_mode & 0o7777 == file
     bells.close()
 
 
 def test_where_no_socket_can_be_made_there_is_no_bell(store: Path) -> None:
-    Path(f"{store}-bells").write_text("in the way")
+    Path(f"{store}/bells").write_text("in the way")
     bells = SocketBells(store)
     assert bells.take() is None
     bells.ring([f"{'0' * 16}.1"])
@@ -147,7 +152,7 @@ def test_whatever_is_sent_to_a_bell_does_no_harm(store: Path, datagram: bytes) -
     bells = SocketBells(store)
     bell = taken(bells)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.sendto(datagram, f"{store}-bells/{bell.name}")
+        sender.sendto(datagram, f"{store}/bells/{bell.name}")
     heard = bell.heard()
     assert heard is not None
     assert 1 not in heard

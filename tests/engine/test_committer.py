@@ -933,7 +933,7 @@ def test_expired_leases_are_swept_in_passing_but_not_by_every_command(
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_starts_anew_whoever_led_or_waited_in_the_parent(tmp_path: Path) -> None:
-    store = WatchedStore(SqliteStore(tmp_path / "leases.db"))
+    store = WatchedStore(SqliteStore(tmp_path / "leases"))
     open_epoch(store)
     committer = SignallingCommitter(store)
     store.occupy()

@@ -38,7 +38,7 @@ class Past:
         self.states: dict[int, bytes] = {}
 
     def remember(self, path: Path) -> None:
-        connection = apsw.Connection(str(path))
+        connection = apsw.Connection(str(path / "leases.db"))
         for row in connection.execute("SELECT * FROM events"):
             self.events[row[0]] = row
         self.states |= dict(connection.execute("SELECT position, state FROM checkpoints"))
@@ -56,7 +56,7 @@ def pruned(tmp_path: Path, clock: FakeClock, past: Past) -> Iterator[Shell]:
 
     The first checkpoint had covered those up to 3.
     """
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     store = SqliteStore(path, clock=clock, durability="fast")
     registrar = Registrar(store)
     for number in (1, 2, 3):
@@ -252,7 +252,7 @@ def test_a_key_that_comes_in_by_a_forged_checkpoint_is_found(pruned: Shell) -> N
 
 
 def test_a_key_that_was_retired_before_the_checkpoint_seals_nothing(tmp_path: Path, clock: FakeClock) -> None:
-    store = SqliteStore(tmp_path / "leases.db", clock=clock, durability="fast")
+    store = SqliteStore(tmp_path / "leases", clock=clock, durability="fast")
     registrar = Registrar(store)
     registrar.call(claim("door"))
     (retired,) = store.sealer.ring.at_hand()
@@ -260,7 +260,7 @@ def test_a_key_that_was_retired_before_the_checkpoint_seals_nothing(tmp_path: Pa
     clock.advance(40 * DAY)
     assert prune(store, actor="ops").entries == 4
     registrar.close()
-    shell = Shell(tmp_path / "leases.db", clock)
+    shell = Shell(tmp_path / "leases", clock)
 
     def seal_again(connection: apsw.Connection) -> None:
         ((position, entry_hash),) = connection.execute("SELECT position, hash FROM events")

@@ -30,7 +30,7 @@ class Shell:
 
     def __init__(self, path: Path, clock: FakeClock) -> None:
         self.store = SqliteStore(path, clock=clock)
-        self.connection = apsw.Connection(str(path))
+        self.connection = apsw.Connection(str(path / "leases.db"))
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
@@ -65,7 +65,7 @@ class Shell:
 @pytest.fixture
 def shell(tmp_path: Path, clock: FakeClock) -> Iterator[Shell]:
     """Seven entries in five commits; the third and the fourth have two each."""
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     store = SqliteStore(path, clock=clock, durability="fast")
     registrar = Registrar(store)
     lease = granted(registrar.call(claim("door")))

@@ -58,6 +58,6 @@ def house(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
     if request.param == "memory":
         store = MemoryStore(clock=clock, families=toy_families())
     else:
-        store = SqliteStore(tmp_path / "leases.db", clock=clock, families=toy_families())
+        store = SqliteStore(tmp_path / "leases", clock=clock, families=toy_families())
     yield House(store, clock)
     store.close()

@@ -52,7 +52,7 @@ def test_the_ledger_replays_to_the_tables(house: House) -> None:
 
 @pytest.fixture
 def filled(tmp_path: Path, clock: FakeClock) -> House:
-    house = House(SqliteStore(tmp_path / "leases.db", clock=clock, families=toy_families()), clock)
+    house = House(SqliteStore(tmp_path / "leases", clock=clock, families=toy_families()), clock)
     fill(house)
     return house
 
@@ -78,7 +78,7 @@ def filled(tmp_path: Path, clock: FakeClock) -> House:
 def test_tampering_with_its_records_is_found_and_mended(
     filled: House, tmp_path: Path, statement: str, says: str
 ) -> None:
-    connection = apsw.Connection(str(tmp_path / "leases.db"))
+    connection = apsw.Connection(str(tmp_path / "leases" / "leases.db"))
     before = connection.total_changes()
     connection.execute(statement)
     assert connection.total_changes() > before, "the tampering itself did nothing"
@@ -166,7 +166,7 @@ def keeper(name: str, keeps: Callable[[State, Soft], int | None]) -> Family:
 
 
 def test_a_backup_holds_it_and_a_restore_brings_it_back(filled: House, tmp_path: Path) -> None:
-    path, copy = tmp_path / "leases.db", tmp_path / "copy.db"
+    path, copy = tmp_path / "leases", tmp_path / "copy.db"
     backup(path, copy)
     lost = filled.one(bump("counter 5", "lost", by=1))
     restore(copy, path, clock=filled.clock, families=toy_families())
@@ -179,9 +179,7 @@ def test_a_backup_holds_it_and_a_restore_brings_it_back(filled: House, tmp_path:
 
 def test_it_is_all_there_when_the_store_is_opened_again(filled: House, tmp_path: Path) -> None:
     filled.store.close()
-    house = House(
-        SqliteStore(tmp_path / "leases.db", clock=filled.clock, families=toy_families()), filled.clock
-    )
+    house = House(SqliteStore(tmp_path / "leases", clock=filled.clock, families=toy_families()), filled.clock)
     assert house.one(bump("counter 5", "again", by=1)).value == 6
     assert problems_of(house) == []
     house.store.close()
@@ -208,7 +206,7 @@ def with_an_older_one(path: Path, clock: FakeClock) -> SqliteStore:
 def test_an_engine_that_lacks_a_family_refuses_to_write_and_says_which(
     tmp_path: Path, clock: FakeClock, lacking: Lacking, name: str
 ) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     first = House(SqliteStore(path, clock=clock, families=toy_families(version=2)), clock)
     first.run(bump("a", "1"), claim("door"))
     position = first.position()
@@ -237,7 +235,7 @@ def test_an_engine_that_lacks_a_family_refuses_to_write_and_says_which(
 def test_an_engine_that_lacks_a_family_records_nothing_of_its_own_either(
     tmp_path: Path, clock: FakeClock, write: Callable[[SqliteStore], object], *, rebooted: bool
 ) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     first = House(SqliteStore(path, clock=clock, families=toy_families()), clock)
     first.run(bump("a", "1"), claim("door"))
     position = first.position()
@@ -254,7 +252,7 @@ def test_an_engine_that_lacks_a_family_records_nothing_of_its_own_either(
 def test_an_engine_with_an_older_version_of_a_family_does_not_rebuild_its_records(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     first = House(SqliteStore(path, clock=clock, families=toy_families(version=2)), clock)
     first.run(bump("a", "1"))
     store = with_an_older_one(path, clock)
@@ -266,7 +264,7 @@ def test_an_engine_with_an_older_version_of_a_family_does_not_rebuild_its_record
 
 
 def test_a_store_from_before_there_was_a_family_admits_it_later(tmp_path: Path, clock: FakeClock) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     old = SqliteStore(path, clock=clock, families=LEASES)
     run_batch(old, [claim("door")], Rules())
     house = House(SqliteStore(path, clock=clock, families=toy_families()), clock)

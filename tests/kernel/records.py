@@ -18,7 +18,7 @@ from leasehold.kernel.ledger.authority import Authority, ClockReading, Era
 from leasehold.kernel.ledger.commands import Command, Sweep
 from leasehold.kernel.ledger.tick import Now, Tick
 
-TOKEN = (1 << 32) + 1
+TOKEN = (1 << 23) + 1
 
 ACQUIRE = Acquire(request_id="r", lease_id="lease-1", resource="door", holder="ann", ttl_ns=10**9)
 RENEW = Renew(request_id="r", lease_ids=("lease-1",), holder="ann")

@@ -29,7 +29,7 @@ def test_a_waiter_whose_turn_it_is_on_two_resources_at_once(
     tmp_path: Path, make: Callable[..., Store]
 ) -> None:
     """Of the two that bob leaves, only the queue of the first had to be read further."""
-    store = make(tmp_path / "leases.db") if make is SqliteStore else make()
+    store = make(tmp_path / "leases") if make is SqliteStore else make()
     run_batch(store, [claim("gate", "ann", mode=Mode.SHARED)], Rules())
     for holder, mode in (("bob", Mode.EXCLUSIVE), ("cem", Mode.SHARED)):
         also = (Wanted(resource="gate", mode=mode),)
@@ -48,7 +48,7 @@ def test_a_waiter_whose_turn_it_is_while_another_family_has_something_to_count(
 ) -> None:
     """How many counters are left is asked last, when the first one's end has ended the lease waited for."""
     clock, families = FakeClock(), toy_families()
-    path = (tmp_path / "leases.db",) if make is SqliteStore else ()
+    path = (tmp_path / "leases",) if make is SqliteStore else ()
     store = make(*path, clock=clock, families=families)
     lease = granted(one(store, claim("door", "ann", ttl_ns=60 * SECOND)))
     one(store, claim("door", "bob", wait=True))

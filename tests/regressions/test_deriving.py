@@ -36,7 +36,7 @@ def test_who_adopts_a_lease_with_very_many_below_it_gets_back_what_all_of_them_l
     tmp_path: Path, make: Callable[..., Store]
 ) -> None:
     """What a first commit could not count was lost to whoever adopted, for ever."""
-    store = make(tmp_path / "leases.db") if make is SqliteStore else make()
+    store = make(tmp_path / "leases") if make is SqliteStore else make()
     engine = Engine(store)
     first = granted(engine.call(claim("project", budget=Budget(tokens=1_000))))
     children = [

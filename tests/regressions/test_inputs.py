@@ -42,7 +42,7 @@ NOT_UTF_8 = "caf\udce9"
 """As Python spells what a shell hands over in another encoding."""
 
 
-@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases.db"])
+@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases"])
 @pytest.mark.parametrize(
     ("method", "field", "others"),
     [
@@ -73,7 +73,7 @@ def test_who_looks_for_what_no_store_can_contain_is_told_so(
         getattr(leases, method)(**{field: NOT_UTF_8}, **others)
 
 
-@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases.db"])
+@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases"])
 @pytest.mark.parametrize(
     ("method", "arguments"),
     [
@@ -92,7 +92,7 @@ def test_who_looks_beyond_all_that_a_store_can_contain_is_told_so(
         getattr(leases, method)(**arguments)
 
 
-@pytest.mark.parametrize("name", [f"{NOT_UTF_8}.db", "no\0thing.db", f"{NOT_UTF_8}/.leasehold/leases.db"])
+@pytest.mark.parametrize("name", [f"{NOT_UTF_8}.db", "no\0thing.db", f"{NOT_UTF_8}/.leasehold/leases"])
 def test_a_path_that_is_not_utf_8_is_refused_and_nothing_is_made(name: str, tmp_path: Path) -> None:
     with pytest.raises(leasehold.StoreUnusable, match="is no path in UTF-8, as SQLite wants it") as refused:
         leasehold.connect(tmp_path / name)
@@ -101,11 +101,11 @@ def test_a_path_that_is_not_utf_8_is_refused_and_nothing_is_made(name: str, tmp_
 
 
 def test_a_backup_is_not_made_under_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
-    leasehold.connect(tmp_path / "leases.db").close()
+    leasehold.connect(tmp_path / "leases").close()
     before = sorted(tmp_path.iterdir())
     for action in (backup, restore):
         with pytest.raises(leasehold.StoreUnusable, match="is no path in UTF-8"):
-            action(tmp_path / "leases.db", tmp_path / NOT_UTF_8)
+            action(tmp_path / "leases", tmp_path / NOT_UTF_8)
     assert sorted(tmp_path.iterdir()) == before
 
 

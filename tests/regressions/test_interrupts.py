@@ -15,7 +15,7 @@ def interrupt_at_every_moment(
     folder: Path, end: Callable[[leasehold.HeldLeases], object], *, one_is_over: bool = False
 ) -> None:
     """Interrupt what ends two leases at each of its moments, until it comes through undisturbed."""
-    with leasehold.connect(folder / "leases.db", durability="fast") as leases:
+    with leasehold.connect(folder / "leases", durability="fast") as leases:
         for nth in range(1, 5_000):
             both = leases.acquire_all(["door", "window"])
             if one_is_over:

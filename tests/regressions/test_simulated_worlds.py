@@ -8,7 +8,7 @@ import pytest
 
 from simulator import simulate
 
-ENTRIES = 100
+ENTRIES = 50
 """A world that has become so tame that less happens in it does not show anything any more."""
 
 

@@ -30,7 +30,7 @@ SECOND = 1_000_000_000
 def test_the_history_of_a_lease_is_whole_whatever_its_id(tmp_path: Path) -> None:
     """A renewal of several leases was missing from the history of one whose id JSON has to escape."""
     clock = FakeClock()
-    store = SqliteStore(tmp_path / "leases.db", clock=clock)
+    store = SqliteStore(tmp_path / "leases", clock=clock)
     names = ('with "quotes"', "with\\backslash", "plain")
     for name in names:
         assert isinstance(acquire(store, name, resource=name), Granted)
@@ -84,7 +84,7 @@ def test_a_closed_store_in_memory_refuses_to_be_used() -> None:
 
 def test_a_snapshot_that_somebody_still_refers_to_does_not_hold_later_ones_back(tmp_path: Path) -> None:
     """It left a statement half-read, so every later look through the same connection saw its moment."""
-    store = SqliteStore(tmp_path / "leases.db", clock=FakeClock())
+    store = SqliteStore(tmp_path / "leases", clock=FakeClock())
     acquire(store, "lease-1", resource="door")
     with store.snapshot() as first:
         assert first.head.position == 2
@@ -107,7 +107,7 @@ def acquire(store: Store, lease_id: str, resource: str) -> Outcome:
 
 def test_a_store_that_cannot_even_be_looked_at_on_a_full_disk_says_so(tmp_path: Path) -> None:
     """It was told as a failed disk, with the advice to ask again under the same request id."""
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     SqliteStore(path).close()
     look = "import leasehold, sys; leasehold.connect(sys.argv[1])"
     # To look, SQLite has to make a file of 32 KiB beside the store. With this limit no file can be so long.
@@ -117,7 +117,7 @@ def test_a_store_that_cannot_even_be_looked_at_on_a_full_disk_says_so(tmp_path: 
         text=True,
         check=False,
     )
-    assert f"leasehold.errors.StoreFull: no space left for {path}; free some" in found.stderr
+    assert f"leasehold.errors.StoreFull: no space left for {path / 'leases.db'}; free some" in found.stderr
 
 
 @pytest.mark.parametrize(("here", "closed"), [("work/below", "../.leasehold"), ("work", ".")])
@@ -126,11 +126,11 @@ def test_a_store_that_may_not_be_looked_at_is_refused_and_not_passed_by(
 ) -> None:
     """Looking for the nearest store failed with an error of the operating system, and none of ours."""
     work = tmp_path / "work"
-    SqliteStore(work / ".leasehold" / "leases.db").close()
+    SqliteStore(work / ".leasehold").close()
     (work / "below").mkdir()
     told = as_mere_owner(tmp_path / here, closed, 0o000)
     (tmp_path / here / closed).chmod(0o700)
-    assert told == f"STORE_UNUSABLE {work / '.leasehold' / 'leases.db'} cannot be used as a store: Permission"
+    assert told == f"STORE_UNUSABLE {work / '.leasehold'} cannot be used as a store: Permission"
     assert list((work / "below").iterdir()) == []
 
 
@@ -139,7 +139,7 @@ def test_a_folder_in_which_no_store_can_be_made_is_refused(tmp_path: Path) -> No
     work = tmp_path / "work"
     work.mkdir()
     told = as_mere_owner(work, ".", 0o500)
-    assert told == f"STORE_UNUSABLE {work / '.leasehold' / 'leases.db'} cannot be used as a store: Permission"
+    assert told == f"STORE_UNUSABLE {work / '.leasehold'} cannot be used as a store: Permission"
 
 
 def as_mere_owner(folder: Path, closed: str, mode: int) -> str:

@@ -12,7 +12,7 @@ from tests.client.worlds import SIGNAL_SECONDS
 WATCHERS = 50
 
 
-@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases.db"])
+@pytest.mark.parametrize("address", ["memory:", "sqlite:///{folder}/leases"])
 def test_any_number_of_watchers_leaves_threads_for_everything_else(address: str, tmp_path: Path) -> None:
     # Each watcher waited in a thread of its own: a few of them took all that the event loop had.
     async def scenario(url: str) -> None:

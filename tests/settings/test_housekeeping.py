@@ -65,7 +65,7 @@ def house(request: pytest.FixtureRequest, tmp_path: Any, clock: FakeClock) -> It
     families = all_families()
     store: Any = MemoryStore(clock, families=families)
     if request.param == "sqlite":
-        store = SqliteStore(tmp_path / "leases.db", clock=clock, durability="fast", families=families)
+        store = SqliteStore(tmp_path / "leases", clock=clock, durability="fast", families=families)
     made = House(store, clock)
     yield made
     made.client.close()
@@ -181,7 +181,7 @@ def test_chores_go_on_after_one_has_failed_and_end_with_their_owner(
 
 def test_a_connected_client_does_chores_in_a_thread_that_ends_with_it(tmp_path: Any) -> None:
     before = _threads()
-    with leasehold.connect(tmp_path / "leases.db"):
+    with leasehold.connect(tmp_path / "leases"):
         assert _threads() - before == {"leasehold-chores"}
     assert _threads() == before
 

@@ -26,7 +26,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Any, clock: FakeClock) -> An
     families = all_families()
     made: Any = MemoryStore(clock, families=families)
     if request.param == "sqlite":
-        made = SqliteStore(tmp_path / "leases.db", clock=clock, durability="fast", families=families)
+        made = SqliteStore(tmp_path / "leases", clock=clock, durability="fast", families=families)
     yield made
     made.close()
 

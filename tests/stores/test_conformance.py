@@ -24,12 +24,12 @@ class TestMemoryStore(StoreConformance):
 
 class TestSqliteStore(PersistentStoreConformance):
     def open_store(self, folder: Path, clock: Clock, families: Families) -> Store:
-        return SqliteStore(folder / "leases.db", clock=clock, families=families)
+        return SqliteStore(folder / "leases", clock=clock, families=families)
 
 
 class TestFastSqliteStore(PersistentStoreConformance):
     def open_store(self, folder: Path, clock: Clock, families: Families) -> Store:
-        return SqliteStore(folder / "leases.db", durability="fast", clock=clock, families=families)
+        return SqliteStore(folder / "leases", durability="fast", clock=clock, families=families)
 
 
 def test_a_suite_without_a_store_says_what_is_missing(tmp_path: Path) -> None:

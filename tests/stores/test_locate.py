@@ -42,7 +42,7 @@ def repository(home: Path) -> Path:
 
 
 def make_store(folder: Path) -> str:
-    file = folder / ".leasehold" / "leases.db"
+    file = folder / ".leasehold"
     open_store(str(file)).close()
     return f"sqlite:///{file}"
 
@@ -51,47 +51,45 @@ def test_what_the_caller_says_goes_before_everything(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_store(repository)
-    git(repository, "config", "leasehold.url", "sqlite:///from-git.db")
-    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment.db")
+    git(repository, "config", "leasehold.url", "sqlite:///from-git")
+    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment")
 
-    assert locate("sqlite:///given.db", repository) == "sqlite:///given.db"
+    assert locate("sqlite:///given", repository) == "sqlite:///given"
 
 
 def test_the_environment_goes_before_git(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_store(repository)
-    git(repository, "config", "leasehold.url", "sqlite:///from-git.db")
-    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment.db")
+    git(repository, "config", "leasehold.url", "sqlite:///from-git")
+    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment")
 
-    assert locate(None, repository) == "sqlite:///from-environment.db"
+    assert locate(None, repository) == "sqlite:///from-environment"
 
 
 def test_an_empty_environment_says_nothing(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEASEHOLD_URL", "")
 
-    assert locate(None, repository) == f"sqlite:///{repository}/.leasehold/leases.db"
+    assert locate(None, repository) == f"sqlite:///{repository}/.leasehold"
 
 
 def test_git_goes_before_the_nearest_folder(repository: Path) -> None:
     make_store(repository)
-    git(repository, "config", "leasehold.url", "sqlite:///from-git.db")
+    git(repository, "config", "leasehold.url", "sqlite:///from-git")
     below = repository / "src" / "deep"
     below.mkdir(parents=True)
 
-    assert locate(None, below) == f"sqlite:///{repository}/from-git.db"
+    assert locate(None, below) == f"sqlite:///{repository}/from-git"
 
 
-@pytest.mark.parametrize(
-    "setting", ["leases/all.db", "sqlite:///leases/all.db", "~/repository/leases/all.db"]
-)
+@pytest.mark.parametrize("setting", ["leases/all", "sqlite:///leases/all", "~/repository/leases/all"])
 def test_what_git_says_is_the_same_store_everywhere_in_a_work_tree(repository: Path, setting: str) -> None:
     git(repository, "config", "leasehold.url", setting)
     below = repository / "src" / "deep"
     below.mkdir(parents=True)
 
-    assert locate(None, repository) == locate(None, below) == f"sqlite:///{repository}/leases/all.db"
+    assert locate(None, repository) == locate(None, below) == f"sqlite:///{repository}/leases/all"
 
 
-@pytest.mark.parametrize("setting", ["memory:", "sqlite:////var/leases.db"])
+@pytest.mark.parametrize("setting", ["memory:", "sqlite:////var/leases"])
 def test_what_git_says_without_leaving_anything_open_is_taken_as_it_is(
     repository: Path, setting: str
 ) -> None:
@@ -122,11 +120,11 @@ def test_a_new_store_goes_to_the_top_of_the_work_tree(repository: Path) -> None:
     below = repository / "src"
     below.mkdir()
 
-    assert locate(None, below) == f"sqlite:///{repository}/.leasehold/leases.db"
+    assert locate(None, below) == f"sqlite:///{repository}/.leasehold"
 
 
 def test_a_new_store_outside_of_any_work_tree_goes_right_here(home: Path) -> None:
-    assert locate(None, home) == f"sqlite:///{home}/.leasehold/leases.db"
+    assert locate(None, home) == f"sqlite:///{home}/.leasehold"
     assert locate() == locate(None, home)
 
 
@@ -141,15 +139,15 @@ def nowhere(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("nowhere")
 def test_who_names_the_store_needs_no_working_directory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with leasehold.connect(home / "leases.db") as leases:
+    with leasehold.connect(home / "leases") as leases:
         leases.acquire("door")
-    monkeypatch.setenv("LEASEHOLD_URL", f"sqlite:///{home}/leases.db")
+    monkeypatch.setenv("LEASEHOLD_URL", f"sqlite:///{home}/leases")
     with leasehold.connect() as leases:
         leases.acquire("door")
 
 
 @pytest.mark.usefixtures("nowhere")
-@pytest.mark.parametrize("address", [None, "leases.db"])
+@pytest.mark.parametrize("address", [None, "leases"])
 def test_who_does_not_name_it_is_told_that_the_working_directory_is_gone(address: str | None) -> None:
     with pytest.raises(StoreUnusable, match=r"the working directory is gone; .* name the store"):
         leasehold.connect(address)
@@ -160,7 +158,7 @@ def test_a_work_tree_without_a_usable_git_has_no_settings(
 ) -> None:
     monkeypatch.setenv("PATH", "")
 
-    assert locate(None, repository) == f"sqlite:///{repository}/.leasehold/leases.db"
+    assert locate(None, repository) == f"sqlite:///{repository}/.leasehold"
 
 
 def test_a_new_store_is_private_and_kept_out_of_git(
@@ -169,7 +167,7 @@ def test_a_new_store_is_private_and_kept_out_of_git(
     monkeypatch.chdir(repository)
     with leasehold.connect() as leases:
         leases.acquire("door")
-        assert leases.url == f"sqlite:///{repository}/.leasehold/leases.db"
+        assert leases.url == f"sqlite:///{repository}/.leasehold"
 
     folder = repository / ".leasehold"
     assert (folder / ".gitignore").read_text() == "*\n"
@@ -211,7 +209,7 @@ def test_memory_is_an_address(address: str) -> None:
     assert isinstance(open_store(address), MemoryStore)
 
 
-@pytest.mark.parametrize("address", ["memory:", "x.db"])
+@pytest.mark.parametrize("address", ["memory:", "x"])
 def test_a_store_is_opened_with_the_families_that_are_given(home: Path, address: str) -> None:
     families = Families((lease_family(),))
 
@@ -221,19 +219,17 @@ def test_a_store_is_opened_with_the_families_that_are_given(home: Path, address:
         assert store.families is LEASES
 
 
-@pytest.mark.parametrize(
-    "address", ["sqlite:////{folder}/x.db", "sqlite:///x.db", "{folder}/x.db", "x.db", "sqlite:x.db"]
-)
+@pytest.mark.parametrize("address", ["sqlite:////{folder}/x", "sqlite:///x", "{folder}/x", "x", "sqlite:x"])
 def test_a_file_has_several_spellings(home: Path, address: str) -> None:
     store = open_store(address.format(folder=home))
 
-    assert store.url == f"sqlite:///{home}/x.db"
+    assert store.url == f"sqlite:///{home}/x"
     assert open_store(store.url).url == store.url
 
 
 @pytest.mark.parametrize("address", ["http://localhost:1", "postgresql://host/db", "sqlite3://x"])
 def test_an_address_of_another_kind_is_refused_with_what_to_use(address: str) -> None:
-    with pytest.raises(InvalidInput, match=r"use sqlite:///path/to/leases\.db or memory:"):
+    with pytest.raises(InvalidInput, match=r"use sqlite:///path/to/folder or memory:"):
         open_store(address)
 
 
@@ -247,13 +243,13 @@ def test_a_file_that_cannot_be_looked_at_is_told_of(
     look = os.stat
 
     def fails(path: Any, **options: Any) -> os.stat_result:
-        if str(path).endswith("leases.db"):
+        if str(path).endswith("leases" if named else ".leasehold"):
             raise OSError(number, os.strerror(number), str(path))
         return look(path, **options)
 
     monkeypatch.setattr(os, "stat", fails)
     with pytest.raises(StoreUnusable, match=re.escape(os.strerror(number))):
-        leasehold.connect(tmp_path / "leases.db" if named else None)
+        leasehold.connect(tmp_path / "leases" if named else None)
 
 
 @pytest.mark.parametrize("address", ["/", "//", "sqlite:////"])

@@ -63,7 +63,7 @@ def test_a_lasting_fault_lasts_until_it_is_repaired(database: apsw.Connection, d
 
 
 def test_a_full_disk_is_told_from_a_broken_one(tmp_path: Path, disk: FaultyDisk) -> None:
-    with closing(SqliteStore(tmp_path / "leases.db", vfs=disk.name)) as store:
+    with closing(SqliteStore(tmp_path / "leases", vfs=disk.name)) as store:
         disk.fail("write", error=errno.ENOSPC)
         with pytest.raises(StoreFull, match="no space left"):
             Registrar(store)

@@ -19,7 +19,7 @@ TTL = 3600
 
 
 def test_an_orchestrator_that_dies_in_any_write_or_sync_has_emitted_once_or_not(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(die_at_every_call, path)) as (other,):
         seen = other.hear_to_the_end()
         assert other.join() == 0
@@ -39,7 +39,7 @@ def die_at_every_call(pipe: Pipe, path: Path) -> None:
 
 
 def test_an_orchestrator_that_dies_between_any_two_statements_has_emitted_once_or_not(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(die_at_every_statement, path)) as (other,):
         seen = other.hear_to_the_end()
         assert other.join() == 0
@@ -106,7 +106,7 @@ def look_and_repeat(path: Path, number: int, acknowledged: int) -> tuple[int, in
 def test_an_emission_on_a_failing_disk_can_be_repeated_until_it_succeeds(
     tmp_path: Path, operation: Operation, error: int
 ) -> None:
-    path, disk = tmp_path / "leases.db", FaultyDisk()
+    path, disk = tmp_path / "leases", FaultyDisk()
     with client_of(path, holder="ann", disk=disk) as client:
         orchestrator = client.workflows.claim("w", ttl=TTL)
         for nth in itertools.count(1):

@@ -16,7 +16,7 @@ from tests.client.test_hostile import Given, try_all
 
 @pytest.fixture(params=["memory", "sqlite"])
 def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[leasehold.Client]:
-    url = "memory:" if request.param == "memory" else tmp_path / "leases.db"
+    url = "memory:" if request.param == "memory" else tmp_path / "leases"
     with leasehold.connect(url, holder="ann", durability="fast") as client:
         yield client
 

@@ -54,7 +54,7 @@ while True:
 
 @pytest.mark.chaos
 def test_an_orchestrator_that_was_stopped_past_its_ttl_gets_nothing_past_any_guard(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with leasehold.connect(path, holder="bob") as leases:
         subscription = leases.workflows.bus.subscribe("node", after=0)
         with Python(ORCHESTRATOR, str(path), "ann", str(TTL)) as sleeper:
@@ -96,7 +96,7 @@ def test_an_orchestrator_that_was_stopped_past_its_ttl_gets_nothing_past_any_gua
 
 @pytest.mark.chaos
 def test_orchestrators_that_are_killed_lose_no_action_and_repeat_no_epoch(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     acknowledged: list[int] = []
     for number in range(6):
         with Python(EMITTER, str(path), f"orchestrator-{number}", "0.5") as emitter:
@@ -131,7 +131,7 @@ def takeovers(leases: leasehold.Client) -> set[int]:
 def test_handoffs_under_load_keep_every_action_in_order_and_shut_the_old_orchestrator_out(
     tmp_path: Path,
 ) -> None:
-    path, rounds, steps = tmp_path / "leases.db", 12, 10
+    path, rounds, steps = tmp_path / "leases", 12, 10
     refused: list[str] = []
     busy, done = threading.Event(), threading.Event()
 

@@ -15,16 +15,17 @@ import apsw
 from leasehold.cli.output import counted, local_time
 from leasehold.cli.processes import describe_process, holder_of_byte, processes_with
 from leasehold.engine.audit import audit
+from leasehold.engine.clock import SystemClock
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import LeaseholdError, StoreBusy
 from leasehold.kernel.ledger.authority import observe
 from leasehold.kernel.ledger.events import EpochRaised
 from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore, files
-from leasehold.stores.sqlite.connection import open_connection, refuse_affected_library, refuse_foreign_file
-from leasehold.stores.sqlite.migrations import all_migrations, refuse_newer, schema_version
+from leasehold.stores.sqlite.backup import opened_in
+from leasehold.stores.sqlite.connection import refuse_affected_library
+from leasehold.stores.sqlite.migrations import schema_version
 
-_WRITER_LOCK = "-writer"
 _SQLITE_WRITE_LOCK = 120
 """The byte of the -shm file whose lock makes a connection the writer; part of SQLite's file format."""
 
@@ -57,9 +58,6 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
     yield (place := _finding("permissions", lambda: _permissions(path)))
     if not os.path.exists(path):  # Path.exists() raises where a folder may not be entered.
         return
-    yield (schema := _finding("schema", lambda: _schema(path)))
-    if not schema.ok:
-        return
     try:
         store = SqliteStore(path, create=False, families=FAMILIES)
     except LeaseholdError as error:
@@ -67,6 +65,7 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
             yield _problem("store", error)
         return
     try:
+        yield _finding("schema", lambda: _schema(path))
         yield _finding("clock", lambda: _clock(store))
         yield _finding("writer", lambda: _writer(store))
         yield _finding("ledger", lambda: _ledger(store, progress))
@@ -101,30 +100,33 @@ def _file_system(path: Path) -> str:
 
 def _permissions(path: Path) -> str:
     _refuse_closed_folder(path)
-    files.prepare(path, group=False, create=False)
-    beside = [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm", "-turnstile", _WRITER_LOCK)]
-    for file in beside:
+    os.close(files.open_folder(path, create=False))
+    for name in files.ALL:
+        file = path / name
         if not file.exists():
             continue
         mode = stat.S_IMODE(file.stat().st_mode)
         if mode & 0o007:
-            raise Trouble(f"{file} is open to everybody ({mode:04o})", f"close it: chmod o= '{path}'*")
+            raise Trouble(f"{file} is open to everybody ({mode:04o})", f"close it: chmod o= '{path}'/*")
         if not os.access(file, os.R_OK | os.W_OK):
             raise Trouble(
                 f"{file} is not writable for this user ({mode:04o})", "let its owner or root change that"
             )
-    folder = stat.S_IMODE(path.parent.stat().st_mode)
-    if folder & stat.S_IWOTH and not folder & stat.S_ISVTX:
+    folder = stat.S_IMODE(path.stat().st_mode)
+    if folder & stat.S_IWOTH:
         raise Trouble(
-            f"everybody can replace files in {path.parent} ({folder:04o})",
-            f"close it: chmod o-w '{path.parent}'",
+            f"everybody can replace files in {path} ({folder:04o})", f"close it: chmod o-w '{path}'"
         )
-    return f"{path} is {files.describe_mode(path)}, its folder {folder:04o}"
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise Trouble(
+            f"{path} is not writable for this user ({folder:04o})", "let its owner or root change that"
+        )
+    return f"{path} is {folder:04o}, its files {files.describe_mode(path / files.DATABASE)}"
 
 
 def _refuse_closed_folder(path: Path) -> None:
     """Name the first folder on the way to a store that this user may not enter."""
-    for folder in reversed(path.parents):
+    for folder in (*reversed(path.parents), path):
         if os.path.isdir(folder) and not os.access(folder, os.X_OK):
             status = folder.stat()
             if status.st_uid == os.getuid():
@@ -136,21 +138,12 @@ def _refuse_closed_folder(path: Path) -> None:
 
 
 def _schema(path: Path) -> str:
-    refuse_foreign_file(path)
-    connection = open_connection(path, durability="full")
-    try:
-        refuse_newer(connection, path)
-        version, known = schema_version(connection), all_migrations()[-1].version
-        failed = (
-            []
-            if version == 0
-            else connection.execute("SELECT version FROM migrations WHERE status <> 'success'").fetchall()
-        )
-    finally:
-        connection.close()
+    with opened_in(path, clock=SystemClock()) as opened:
+        version = schema_version(opened.reader)
+        failed = opened.reader.execute("SELECT version FROM migrations WHERE status <> 'success'").fetchall()
     if failed:
         raise Trouble(f"migrations failed: {failed}", "restore a backup with `leasehold restore`")
-    return f"version {version}" + ("" if version == known else f"; the next command brings it to {known}")
+    return f"version {version}"
 
 
 def _clock(store: SqliteStore) -> str:
@@ -177,7 +170,9 @@ def _writer(store: SqliteStore) -> str:
             process_id = store.blocker()
         except StoreBusy:
             # Somebody who does not queue as we do, such as a SQL shell in the middle of a transaction.
-            raise _stalled(store, holder_of_byte(Path(f"{store.path}-shm"), _SQLITE_WRITE_LOCK)) from None
+            raise _stalled(
+                store, holder_of_byte(store.path / files.SHARED_MEMORY, _SQLITE_WRITE_LOCK)
+            ) from None
         if _head(store) != position:
             return "busy, and getting on"
         if time.monotonic() >= patience_ends:
@@ -187,7 +182,7 @@ def _writer(store: SqliteStore) -> str:
 
 
 def _stalled(store: SqliteStore, process_id: int | None) -> Trouble:
-    lock = Path(f"{store.path}{_WRITER_LOCK}")
+    lock = store.path / files.WRITER
     process = None if process_id is None else describe_process(process_id)
     if process is None or not process.state:
         # The lock outlives the process that took it in those it has left the open file to.

@@ -38,7 +38,7 @@ def connected(
     )
     try:
         if client.url == "memory:":
-            raise StoreUnusable(f"{client.url} is gone when this command ends; name a file with --store")
+            raise StoreUnusable(f"{client.url} is gone when this command ends; name a folder with --store")
         yield client
     except BaseException:
         # A writer that has stopped must not keep an interrupted user, or an error message, waiting as well.

@@ -26,12 +26,12 @@ def add_commands(commands: Commands) -> None:
         _doctor,
         "check this machine and the store, and say what to do",
         details="""\
-Checks the SQLite library, the file system, permissions, the schema, the clock, whether a writer keeps
-everybody waiting, and the whole ledger: that its chain is unbroken, that the tables say what it says, and
-that no invariant is violated. Changes nothing.
+Checks the SQLite library, the file system, permissions, the store's files, the schema, the clock, whether a
+writer keeps everybody waiting, and the whole ledger: that its chain is unbroken, that the tables say what it
+says, and that no invariant is violated. Changes nothing.
 
 example:
-  leasehold doctor --store sqlite:////srv/leases.db
+  leasehold doctor --store /srv/leases
 
 exit codes: 0 all is well · 1 a problem was found, or an error · 2 wrong usage""",
     )

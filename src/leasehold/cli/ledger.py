@@ -42,7 +42,7 @@ Replaces what the tables say by what the ledger says, in one transaction. Refuse
 anything is wrong with the ledger.
 
 example:
-  leasehold rebuild --store sqlite:////srv/leases.db
+  leasehold rebuild --store /srv/leases
 
 exit codes: 0 done · 1 error, or the ledger is broken · 2 wrong usage""",
     )

@@ -132,7 +132,7 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         else:
             parser.add_argument(*names, help=help, default=default, **options)
 
-    add("--store", metavar="URL", help="the store: sqlite:///path/to/leases.db, or a path")
+    add("--store", metavar="URL", help="the store: a folder, or sqlite:///path/to/folder")
     add("--tenant", metavar="NAME", default="default", help="whose leases (default: %(default)s)")
     add("--json", action="store_true", default=False, help="JSON on stdout, and errors as JSON on stderr")
     add(
@@ -141,7 +141,7 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         default="full",
         help="fast may lose the last moments of history in a power cut, never repeats a token",
     )
-    add("--group", action="store_true", default=False, help="let the file's group use a store created here")
+    add("--group", action="store_true", default=False, help="let the folder's group use a store created here")
     add("--no-color", action="store_true", default=False, help="no colours (as does $NO_COLOR)")
     if not inside_command:
         parser.add_argument("--version", action="store_true", help="print the version and exit")

@@ -22,7 +22,7 @@ that ended before leave the tables. Nothing that stands is removed, positions an
 `leasehold verify` continues from the checkpoint. Refused, and nothing is removed, if anything is wrong with
 the ledger. Take a backup first if you may want to look at old history again.
 
-It works in batches, and others can write between them. The file does not shrink: later entries
+It works in batches, and others can write between them. The database does not shrink: later entries
 reuse the space. `--vacuum` gives it back to the file system.
 
 examples:
@@ -44,7 +44,7 @@ exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wr
     what_else.add_argument(
         "--vacuum",
         action="store_true",
-        help="also rewrite the file without its free space; nobody can write meanwhile",
+        help="also rewrite the database without its free space; nobody can write meanwhile",
     )
 
 
@@ -80,7 +80,9 @@ def _prune(arguments: Namespace) -> int:
         else:
             out.line(f"removed {what}; entry {found.checkpoint:,} stands for them")
     if arguments.vacuum:
-        out.line("the file was rewritten without its free space")
+        out.line("the database was rewritten without its free space")
     elif free and not arguments.dry_run:
-        out.line(f"{free / 1024:,.0f} KiB of the file are free for later entries; --vacuum gives them back")
+        out.line(
+            f"{free / 1024:,.0f} KiB of the database are free for later entries; --vacuum gives them back"
+        )
     return 0

@@ -1,4 +1,4 @@
-"""What only a store in a SQLite file has, and a copy of one: everything else asks the registrar."""
+"""What only a SQLite store has, and a copy of one: everything else asks the registrar."""
 
 from argparse import Namespace
 from contextlib import suppress
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def store_path(arguments: Namespace) -> Path:
-    """Return the file of the store that the arguments mean, without opening it."""
+    """Return the folder of the store that the arguments mean, without opening it."""
     from leasehold.stores.locate import locate, sqlite_path
 
     address = locate(arguments.store)
     path = sqlite_path(address)
     if path is None:
         raise StoreUnusable(
-            f"{address} is not in a SQLite file, and this works on nothing else; name a file with --store"
+            f"{address} is not in a folder, and this works on nothing else; name a folder with --store"
         )
     return path.absolute()
 
@@ -32,7 +32,7 @@ def refuse_loop(file: Path) -> None:
 
 
 def free_bytes(url: str) -> int:
-    """Return how much of a store's file is free for what comes; 0 for a store that has no file."""
+    """Return how much of a store's database is free for what comes; 0 for a store that has none."""
     from leasehold.stores.locate import sqlite_path
 
     path = sqlite_path(url)
@@ -44,14 +44,14 @@ def free_bytes(url: str) -> int:
 
 
 def shrink(path: Path) -> None:
-    """Rewrite a store's file without its free space."""
+    """Rewrite a store's database without its free space."""
     from leasehold.stores.sqlite import shrinking
 
     shrinking.shrink(path)
 
 
 def audit_backup(file: Path, progress: "Progress", **expected: Any) -> "Audit":
-    """Audit a backup, or a copy of a store's file, and leave it as it is."""
+    """Audit a backup, or a copy of a store's database, and leave it as it is."""
     from leasehold.engine.audit import audit
     from leasehold.registry import FAMILIES
     from leasehold.stores.sqlite.inspecting import inspected

@@ -41,7 +41,7 @@ What happened after the backup was taken is forgotten, except that its tokens ca
 restored store begins a higher epoch, so whoever was granted a lease meanwhile is fenced off.
 
 example:
-  leasehold restore leases.backup --store sqlite:////srv/leases.db
+  leasehold restore leases.backup --store /srv/leases
 
 exit codes: 0 done · 1 error · 2 wrong usage""",
     )

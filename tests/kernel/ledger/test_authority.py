@@ -10,7 +10,9 @@ from leasehold.kernel.lease.events import LeaseExpired, LeaseIssued
 from leasehold.kernel.ledger.authority import (
     COUNTER_LIMIT,
     COUNTER_RESERVE,
-    EPOCH_LEAP,
+    EPOCH_LIMIT,
+    EPOCH_ZERO_NS,
+    FRACTION_LIMIT,
     Authority,
     Era,
     Outage,
@@ -75,31 +77,83 @@ def test_a_clock_of_another_rate_is_another_clock() -> None:
     assert (event.epoch, event.reason, event.tick) == (2, "reboot", Tick(value=60, era=2))
 
 
-def test_a_copied_file_raises_the_epoch_beyond_all_reboots_that_the_copy_may_not_know_of() -> None:
+def test_a_store_under_another_name_raises_the_epoch_and_says_why_it_has_another() -> None:
     event = raised(an_authority(), identity="8:78")
 
-    assert (event.epoch, event.reason, event.tick) == (1 + EPOCH_LEAP, "copied", Tick(value=60, era=1))
+    assert (event.epoch, event.reason, event.tick) == (2, "copied", Tick(value=60, era=1))
     assert event.identity == "8:78"
     assert evolve_authority(an_authority(), event) == an_authority(
-        epoch=1 + EPOCH_LEAP, counter=0, identity="8:78", tick=60, wall_ns=6_000
+        epoch=2, counter=0, identity="8:78", tick=60, wall_ns=6_000
     )
+    assert raised(an_authority(), identity="8:78", cause="log lost").reason == "log lost"
 
 
-def test_the_same_file_on_another_device_number_is_a_copy_unless_the_machine_rebooted() -> None:
-    assert raised(an_authority(), identity="9:77").reason == "copied"
-    assert raised(an_authority(), identity="9:77", boot_id="boot-2").reason == "reboot"
-
-
-def test_a_reboot_together_with_a_copy_leaps() -> None:
+def test_history_tells_all_that_is_not_as_it_was() -> None:
     event = raised(an_authority(), identity="8:78", boot_id="boot-2", tick_value=3)
-
-    assert (event.epoch, event.reason, event.tick.era) == (1 + EPOCH_LEAP, "reboot and copy", 2)
-
-
-def test_a_clock_that_went_back_together_with_a_copy_leaps() -> None:
+    assert (event.epoch, event.reason, event.tick.era) == (2, "reboot, copied", 2)
     event = raised(an_authority(), identity="8:78", tick_value=49)
+    assert (event.epoch, event.reason, event.tick.era) == (2, "clock went back, copied", 2)
 
-    assert (event.epoch, event.reason, event.tick.era) == (1 + EPOCH_LEAP, "clock went back and copy", 2)
+
+def test_the_epoch_rises_above_one_that_the_database_does_not_know_of() -> None:
+    event = raised(an_authority(epoch=3), epoch_floor=7)
+
+    assert (event.epoch, event.reason, event.tick.era) == (8, "history lost", 1)
+    assert observe(an_authority(epoch=7), a_reading(epoch_floor=7)) is None
+
+
+def test_a_ledger_that_lacks_what_was_committed_raises_the_epoch() -> None:
+    event = observe(an_authority(), a_reading(forgets=True))
+
+    assert isinstance(event, EpochRaised)
+    assert (event.epoch, event.reason) == (2, "history lost")
+
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    "reading", [{"boot_id": "boot-2"}, {"identity": "8:78"}, {"epoch_floor": 2}, {"tick_value": 49}]
+)
+def test_an_epoch_is_at_least_the_seconds_since_2026(reading: dict[str, Any]) -> None:
+    event = raised(an_authority(), wall_ns=EPOCH_ZERO_NS + 1_234 * SECOND + SECOND // 4, **reading)
+
+    assert (event.epoch, event.counter) == (1_234, FRACTION_LIMIT // 4)
+    token = evolve_authority(an_authority(), event).next_token()
+    assert token == 1_234 * COUNTER_LIMIT + FRACTION_LIMIT // 4 + 1
+
+
+def test_a_new_store_begins_above_one_that_was_deleted() -> None:
+    opened = observe(None, a_reading(wall_ns=EPOCH_ZERO_NS + 9 * SECOND))
+    later = observe(None, a_reading(wall_ns=EPOCH_ZERO_NS + 9 * SECOND + 1_000_000))
+    assert isinstance(opened, StoreOpened)
+    assert isinstance(later, StoreOpened)
+
+    assert opened.epoch == 9
+    ahead = evolve_authority(None, later).next_token() - evolve_authority(None, opened).next_token()
+    assert ahead > 2_000, "so many grants would have had to fit into a millisecond"
+
+
+@pytest.mark.parametrize("seconds", [-1, 0, 1, EPOCH_LIMIT, EPOCH_LIMIT + 1])
+def test_a_wall_clock_that_is_of_no_use_leaves_the_epoch_to_rise_by_one(seconds: int) -> None:
+    event = raised(an_authority(), boot_id="boot-2", wall_ns=EPOCH_ZERO_NS + seconds * SECOND + 5)
+
+    assert (event.epoch, event.counter) == (2, 0)
+
+
+def test_the_last_epoch_is_followed_by_none() -> None:
+    last = an_authority(epoch=EPOCH_LIMIT - 1)
+    event = observe(last, a_reading(boot_id="boot-2"))
+    assert event is not None
+
+    with pytest.raises(IllegalTransition, match="came after epoch"):
+        evolve_authority(last, event)
+
+
+@pytest.mark.parametrize("counter", [-1, COUNTER_LIMIT])
+def test_an_epoch_cannot_begin_with_an_impossible_counter(counter: int) -> None:
+    with pytest.raises(IllegalTransition, match="begins with counter"):
+        evolve_authority(None, StoreOpened(**OF_STORE, epoch=1, counter=counter))
 
 
 def test_the_epoch_rises_before_one_batch_could_use_up_the_counter() -> None:
@@ -108,12 +162,13 @@ def test_the_epoch_rises_before_one_batch_could_use_up_the_counter() -> None:
     assert observe(an_authority(counter=nearly - 1), a_reading()) is None
     event = raised(an_authority(counter=nearly), tick_value=60)
     assert (event.epoch, event.reason, event.tick) == (2, "counter used up", Tick(value=60, era=1))
-    assert COUNTER_RESERVE > 1_000 * 1_000, "however many callers share a transaction"
+    assert COUNTER_RESERVE > 1_000 * 64, "a transaction has at most 1,000 claims on 64 resources each"
+    assert FRACTION_LIMIT + COUNTER_RESERVE < COUNTER_LIMIT // 2, "each epoch has room for millions"
 
 
 def test_tokens_rise_with_the_counter_and_with_the_epoch() -> None:
-    assert an_authority(epoch=1, counter=0).next_token() == 2**32 + 1
-    assert an_authority(epoch=1, counter=5).next_token() == 2**32 + 6
+    assert an_authority(epoch=1, counter=0).next_token() == 2**23 + 1
+    assert an_authority(epoch=1, counter=5).next_token() == 2**23 + 6
     assert (
         an_authority(epoch=2, counter=0).next_token()
         > an_authority(epoch=1, counter=COUNTER_LIMIT - 1).next_token()
@@ -121,7 +176,7 @@ def test_tokens_rise_with_the_counter_and_with_the_epoch() -> None:
 
 
 def test_the_largest_token_is_below_two_to_the_53rd() -> None:
-    assert an_authority(epoch=2**21 - 1, counter=COUNTER_LIMIT - 2).next_token() == 2**53 - 1
+    assert an_authority(epoch=2**30 - 1, counter=COUNTER_LIMIT - 2).next_token() == 2**53 - 1
 
 
 def test_now_is_the_reading_in_the_present_era_and_never_before_the_high_water_mark() -> None:

@@ -19,7 +19,7 @@ TTL = 3600
 
 
 def a_full_disk_refuses_and_loses_nothing(folder: Path) -> None:
-    path = folder / "leases.db"
+    path = folder / "leases"
     with client_of(path, holder="first") as client:
         granted = acquire_until_full(client, "resource")
         assert len(granted) > 10
@@ -64,7 +64,7 @@ def renew_until_full(client: Client, lease_id: str) -> None:
 
 
 def a_store_cannot_be_made_on_a_full_disk(folder: Path) -> None:
-    path = folder / "leases.db"
+    path = folder / "leases"
     expect_full(lambda: open_store(path))
     (folder / "filler").unlink()
     with client_of(path) as client:
@@ -74,7 +74,7 @@ def a_store_cannot_be_made_on_a_full_disk(folder: Path) -> None:
 
 def a_checkpoint_without_space_fails_no_commit(folder: Path) -> None:
     connection._CHECKPOINT_PAGES = 1
-    path = folder / "leases.db"
+    path = folder / "leases"
     with client_of(path) as client:
         reader = open_store(path)
         with reader.snapshot():  # The log can only grow as long as somebody reads.
@@ -83,14 +83,14 @@ def a_checkpoint_without_space_fails_no_commit(folder: Path) -> None:
         reader.close()
         client.acquire("the last of the long log", ttl=TTL).detach()
         fill(folder, "the rest")
-        blocks = path.stat().st_blocks
+        blocks = (path / "leases.db").stat().st_blocks
         # The log has space, from its start again; the main file has none to grow.
         granted = acquire_until_full(client, "after")
         assert granted
-        assert path.stat().st_blocks == blocks
+        assert (path / "leases.db").stat().st_blocks == blocks
         (folder / "the rest").unlink()
         client.acquire("resource")
-        assert path.stat().st_blocks > blocks
+        assert (path / "leases.db").stat().st_blocks > blocks
         standing = {status.lease.lease_id for status in client.list(limit=5000).statuses}
         assert granted.keys() <= standing
     assert problems_of(path) == []

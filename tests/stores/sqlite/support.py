@@ -101,7 +101,7 @@ def become_nobody() -> None:
     """Give up being root, for whom no mode is an obstacle; whoever is not root stays who they are."""
     if os.geteuid() == 0:
         # Load what is loaded late: nobody may not be allowed to read it.
-        with tempfile.TemporaryDirectory() as name, client_of(Path(name) / "leases.db") as client:
+        with tempfile.TemporaryDirectory() as name, client_of(Path(name) / "leases") as client:
             client.acquire("resource")
         os.setgroups([])
         os.setgid(NOBODY)

@@ -25,6 +25,7 @@ from tests.stores.sqlite.support import (
     Pipe,
     client_of,
     contents_of,
+    epoch_of,
     open_store,
     others,
     problems_of,
@@ -35,7 +36,7 @@ from tests.stores.sqlite.support import (
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store with some history, in a folder of its own."""
-    path = tmp_path / "store" / "leases.db"
+    path = tmp_path / "store"
     with client_of(path) as client:
         for number in range(20):
             client.acquire(f"resource-{number}", ttl=3600).detach()
@@ -59,7 +60,7 @@ def test_a_backup_of_a_store_in_use_holds_one_moment_of_it(tmp_path: Path, store
             busy.hear()
 
         backup(store, tmp_path / "backup.db", wait_for_more)
-    restored = tmp_path / "restored" / "leases.db"
+    restored = tmp_path / "restored"
     restore(tmp_path / "backup.db", restored)
     assert problems_of(restored) == []
     assert set(before) <= tokens_of(restored) < tokens_of(store)
@@ -85,7 +86,7 @@ def test_progress_is_told_page_by_page_up_to_the_last(tmp_path: Path, store: Pat
 
 def test_a_backup_says_what_it_holds(tmp_path: Path, store: Path) -> None:
     copied = backup(store, tmp_path / "backup.db")
-    assert (copied.epoch, copied.entries) == (1, 21)
+    assert (copied.epoch, copied.entries) == (epoch_of(store), 21)
     assert copied.path == tmp_path / "backup.db"
     assert copied.size_bytes == copied.path.stat().st_size
 
@@ -110,8 +111,8 @@ def test_a_backup_does_not_replace_a_file_unless_told(tmp_path: Path, store: Pat
         backup(store, target)
     assert target.read_text() == "precious"
     backup(store, target, overwrite=True)
-    restore(target, tmp_path / "restored.db")
-    assert problems_of(tmp_path / "restored.db") == []
+    restore(target, tmp_path / "restored")
+    assert problems_of(tmp_path / "restored") == []
 
 
 def test_a_backup_does_not_replace_a_file_that_comes_up_meanwhile(tmp_path: Path, store: Path) -> None:
@@ -127,9 +128,10 @@ def test_a_backup_does_not_replace_a_file_that_comes_up_meanwhile(tmp_path: Path
 
 @pytest.mark.parametrize("overwrite", [True, False])
 def test_a_store_is_never_its_own_backup(store: Path, overwrite: bool) -> None:
-    (store.parent / "alias.db").symlink_to(store)
-    with pytest.raises(InvalidInput, match="the store itself"):
-        backup(store, store.parent / "alias.db", overwrite=overwrite)
+    (store.parent / "alias").symlink_to(store)
+    for target in (store, store / "leases.db", store / "backup", store.parent / "alias" / "leases.db-wal"):
+        with pytest.raises(InvalidInput, match="in the store itself"):
+            backup(store, target, overwrite=overwrite)
     assert problems_of(store) == []
 
 
@@ -141,7 +143,7 @@ def test_a_backup_cannot_be_taken_for_a_store(tmp_path: Path, store: Path) -> No
         connect(str(target))
     assert contents_of(tmp_path) == before
     # Not even in the place of the store, as somebody in a hurry might put it there.
-    shutil.copyfile(target, store)
+    shutil.copyfile(target, store / "leases.db")
     with pytest.raises(StoreUnusable, match="leasehold restore"):
         connect(str(store))
 
@@ -190,12 +192,12 @@ def die_in_mid_backup(pipe: Pipe, path: Path, target: Path) -> None:
 
 def test_there_is_nothing_to_back_up_where_there_is_no_store(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match="there is no store"):
-        backup(tmp_path / "leases.db", tmp_path / "backup.db")
+        backup(tmp_path / "leases", tmp_path / "backup.db")
     assert contents_of(tmp_path) == {}
 
 
 def test_a_store_that_nobody_ever_used_has_no_history_to_back_up(tmp_path: Path) -> None:
-    path = tmp_path / "store" / "leases.db"
+    path = tmp_path / "store"
     open_store(path).close()
     with pytest.raises(StoreUnusable, match="no history"):
         backup(path, tmp_path / "backup.db")
@@ -217,7 +219,7 @@ def umask(mask: int) -> Iterator[None]:
 
 
 def test_documents_and_soft_state_are_in_a_backup_and_in_what_is_restored_from_it(tmp_path: Path) -> None:
-    path, target = tmp_path / "leases.db", tmp_path / "backup.db"
+    path, target = tmp_path / "leases", tmp_path / "backup.db"
     with closing(SqliteStore(path, families=FAMILIES)) as opened:
         open_epoch(opened, to_write=True)
         with opened.write() as transaction:
@@ -232,7 +234,7 @@ def test_documents_and_soft_state_are_in_a_backup_and_in_what_is_restored_from_i
         assert snapshot.families is FAMILIES
         assert snapshot.state().of(NOTE) == {"a": FULL_NOTE}
         assert snapshot.entries(EntryQuery(family=NOTE))[0].event == event
-    path.unlink()
+    shutil.rmtree(path)
     restore(target, path, families=FAMILIES)
     with closing(SqliteStore(path, families=FAMILIES)) as opened:
         with opened.snapshot() as snapshot:

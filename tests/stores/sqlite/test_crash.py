@@ -24,7 +24,7 @@ def die(*_: object) -> None:
 def test_a_process_that_dies_in_any_write_or_sync_loses_nothing_acknowledged(
     tmp_path: Path, durability: str
 ) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(die_at_every_call, path, durability)) as (other,):
         acknowledged: list[list[int]] = other.hear_to_the_end()
         assert other.join() == 0
@@ -64,7 +64,7 @@ def die_at_every_call(pipe: Pipe, path: Path, durability: str) -> None:
 def test_a_process_that_dies_between_any_two_statements_of_a_transaction_leaves_none_of_it(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(die_at_every_statement, path)) as (other,):
         *_, statements = other.hear_to_the_end()
         assert other.join() == 0

@@ -15,7 +15,7 @@ from tests.stores.sqlite.support import client_of, open_store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqliteStore]:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with client_of(path) as client:
         client.acquire("resource", metadata={"a": 1}).detach()
     with closing(open_store(path)) as opened:
@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     ],
 )
 def test_what_cannot_be_read_is_told_by_an_audit_and_made_anew(store: SqliteStore, damage: str) -> None:
-    with closing(apsw.Connection(str(store.path))) as connection:
+    with closing(apsw.Connection(str(store.path / "leases.db"))) as connection:
         connection.execute(damage)
         assert connection.changes() == 1
     assert [problem.split(":")[0] for problem in audit(store).problems] == [
@@ -46,7 +46,7 @@ def test_what_cannot_be_read_is_told_by_an_audit_and_made_anew(store: SqliteStor
 
 
 def test_documents_of_a_family_that_is_not_known_are_left_alone(store: SqliteStore) -> None:
-    with closing(apsw.Connection(str(store.path))) as connection:
+    with closing(apsw.Connection(str(store.path / "leases.db"))) as connection:
         connection.execute(
             "INSERT INTO documents (family, key, tenant, body) VALUES ('unknown', 'k', 'k', '{}')"
         )
@@ -56,7 +56,7 @@ def test_documents_of_a_family_that_is_not_known_are_left_alone(store: SqliteSto
 
 
 def test_an_entry_that_is_filed_as_forgotten_is_found(store: SqliteStore) -> None:
-    with closing(apsw.Connection(str(store.path))) as connection:
+    with closing(apsw.Connection(str(store.path / "leases.db"))) as connection:
         connection.execute("UPDATE events SET remembered = 0 WHERE type = 'lease.issued'")
         assert connection.changes() == 1
     assert len(audit(store).problems) == 1

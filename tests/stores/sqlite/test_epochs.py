@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.engine.port import EntryQuery
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.kernel.ledger.authority import COUNTER_LIMIT, EPOCH_LEAP
+from leasehold.kernel.ledger.authority import COUNTER_LIMIT
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk
@@ -21,7 +21,7 @@ def entries_of(path: Path, clock: FakeClock | None = None) -> list[Entry]:
 
 
 def test_after_a_reboot_the_epoch_is_raised_before_anything_is_granted(tmp_path: Path) -> None:
-    path, clock = tmp_path / "leases.db", FakeClock()
+    path, clock = tmp_path / "leases", FakeClock()
     with client_of(path, clock=clock) as client:
         before = client.acquire("resource").detach().token
     clock.reboot()
@@ -36,7 +36,7 @@ def test_after_a_reboot_the_epoch_is_raised_before_anything_is_granted(tmp_path:
 def test_after_a_reboot_leases_of_local_processes_are_revoked_and_others_keep_what_they_had_left(
     tmp_path: Path,
 ) -> None:
-    path, clock = tmp_path / "leases.db", FakeClock()
+    path, clock = tmp_path / "leases", FakeClock()
     with client_of(path, clock=clock, holder="before") as client:
         local = client.acquire("local", ttl=100).detach().lease_id
         remote = client.acquire("remote", ttl=100, survives_reboot=True).detach().lease_id
@@ -60,7 +60,7 @@ def test_after_a_reboot_leases_of_local_processes_are_revoked_and_others_keep_wh
 
 
 def test_a_clock_that_went_back_raises_the_epoch(tmp_path: Path) -> None:
-    path, clock = tmp_path / "leases.db", FakeClock()
+    path, clock = tmp_path / "leases", FakeClock()
     with client_of(path, clock=clock) as client:
         before = client.acquire("resource").token
         clock.set_back(10)
@@ -70,15 +70,15 @@ def test_a_clock_that_went_back_raises_the_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reboot", [False, True], ids=["same boot", "after a reboot"])
-def test_a_copied_file_raises_its_epoch_by_the_leap(tmp_path: Path, reboot: bool) -> None:
-    original, copy, clock = tmp_path / "leases.db", tmp_path / "copy.db", FakeClock()
+def test_a_copied_store_raises_its_epoch(tmp_path: Path, reboot: bool) -> None:
+    original, copy, clock = tmp_path / "leases", tmp_path / "copy", FakeClock()
     with client_of(original, clock=clock) as client:
         client.acquire("resource").detach()
-    shutil.copyfile(original, copy)
+    shutil.copytree(original, copy)
     if reboot:
         clock.reboot()
     with client_of(copy, clock=clock) as client:
-        assert client.acquire("another").token // COUNTER_LIMIT == 1 + EPOCH_LEAP
+        assert client.acquire("another").token // COUNTER_LIMIT == 2
     assert problems_of(copy) == []
     with client_of(original, clock=clock) as client:
         assert client.acquire("another").token // COUNTER_LIMIT == 1 + reboot
@@ -89,15 +89,16 @@ def test_an_old_copy_in_the_place_of_a_removed_store_raises_its_epoch_even_under
 ) -> None:
     clock = FakeClock()
     for attempt in range(100):
-        path = tmp_path / str(attempt) / "leases.db"
+        path = tmp_path / str(attempt)
         with client_of(path, clock=clock) as client:
             client.acquire("resource").detach()
-        shutil.copyfile(path, tmp_path / "old.db")
+        shutil.copytree(path, tmp_path / "old")
         with client_of(path, clock=clock) as client:
             forgotten = client.acquire("another").detach().token
         inode = path.stat().st_ino
-        path.unlink()
-        shutil.copyfile(tmp_path / "old.db", path)
+        shutil.rmtree(path)
+        shutil.copytree(tmp_path / "old", path)
+        shutil.rmtree(tmp_path / "old")
         if path.stat().st_ino == inode:
             break  # The file system has given the number of the removed file out again, as most do.
     with client_of(path, clock=clock) as client:
@@ -105,8 +106,8 @@ def test_an_old_copy_in_the_place_of_a_removed_store_raises_its_epoch_even_under
     assert problems_of(path) == []
 
 
-def test_a_moved_file_is_the_same_store(tmp_path: Path) -> None:
-    path, moved, clock = tmp_path / "leases.db", tmp_path / "moved.db", FakeClock()
+def test_a_moved_folder_is_the_same_store(tmp_path: Path) -> None:
+    path, moved, clock = tmp_path / "leases", tmp_path / "moved", FakeClock()
     with client_of(path, clock=clock) as client:
         client.acquire("resource").detach()
     path.rename(moved)
@@ -115,7 +116,7 @@ def test_a_moved_file_is_the_same_store(tmp_path: Path) -> None:
 
 
 def test_relaxed_durability_syncs_a_new_epoch_and_nothing_else(tmp_path: Path) -> None:
-    path, clock, disk = tmp_path / "leases.db", FakeClock(), FaultyDisk()
+    path, clock, disk = tmp_path / "leases", FakeClock(), FaultyDisk()
     with client_of(path, clock=clock, durability="fast", disk=disk) as client:
         client.acquire("resource").detach()
         disk.repair()
@@ -131,20 +132,20 @@ def test_relaxed_durability_syncs_a_new_epoch_and_nothing_else(tmp_path: Path) -
 
 
 def test_relaxed_durability_has_the_new_epoch_on_disk_before_the_first_grant_under_it(tmp_path: Path) -> None:
-    path, clock, disk = tmp_path / "leases.db", FakeClock(), FaultyDisk()
+    path, clock, disk = tmp_path / "leases", FakeClock(), FaultyDisk()
     with client_of(path, clock=clock, durability="fast", disk=disk) as client:
         client.acquire("resource").detach()
         clock.reboot()
         # What the log holds when the epoch is synced: everything up to it, and no grant behind it.
         synced: list[bytes] = []
-        disk.at("sync", nth=1, action=lambda _: synced.append(path.with_name("leases.db-wal").read_bytes()))
+        disk.at("sync", nth=1, action=lambda _: synced.append((path / "leases.db-wal").read_bytes()))
         client.acquire("after the reboot").detach()
     assert b"store.epoch_raised" in synced[0]
     assert b"after the reboot" not in synced[0]
 
 
 def test_full_durability_syncs_every_commit(tmp_path: Path) -> None:
-    path, disk = tmp_path / "leases.db", FaultyDisk()
+    path, disk = tmp_path / "leases", FaultyDisk()
     with client_of(path, disk=disk) as client:
         for number in range(5):
             disk.repair()

@@ -39,7 +39,7 @@ def in_child(action: Callable[[], object]) -> int:
 
 
 def test_a_child_is_another_holder_with_locks_of_its_own(tmp_path: Path) -> None:
-    assert run(fork_and_compete, tmp_path / "leases.db") == "held"
+    assert run(fork_and_compete, tmp_path / "leases") == "held"
 
 
 def fork_and_compete(pipe: Pipe, path: Path) -> None:
@@ -64,7 +64,7 @@ def fork_and_compete(pipe: Pipe, path: Path) -> None:
 
 def test_a_child_that_outlives_its_parent_keeps_the_log_that_it_writes_to(tmp_path: Path) -> None:
     # Without locks of its own it would lose it: to whoever opens the store next, nobody seems to use it.
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(fork_and_leave, path)) as (parent,):
         child: int = parent.hear()
         parent.tell("leave")
@@ -102,13 +102,13 @@ def fork_and_leave(pipe: Pipe, path: Path) -> None:
 
 
 def test_the_end_of_a_child_leaves_the_parents_log_and_locks_alone(tmp_path: Path) -> None:
-    assert run(fork_and_end, tmp_path / "leases.db") == "held"
+    assert run(fork_and_end, tmp_path / "leases") == "held"
 
 
 def fork_and_end(pipe: Pipe, path: Path) -> None:
     with client_of(path, holder="parent") as client:
         lease = client.acquire("resource", ttl=3600)
-        log = path.with_name("leases.db-wal")
+        log = path / "leases.db-wal"
 
         def use_and_close() -> None:
             client.acquire("another", holder="child")
@@ -135,7 +135,7 @@ def fork_and_end(pipe: Pipe, path: Path) -> None:
 
 
 def test_a_fork_waits_for_a_write_transaction_of_another_thread(tmp_path: Path) -> None:
-    assert run(fork_during_a_transaction, tmp_path / "leases.db") == "held"
+    assert run(fork_during_a_transaction, tmp_path / "leases") == "held"
 
 
 def fork_during_a_transaction(pipe: Pipe, path: Path) -> None:
@@ -175,7 +175,7 @@ def function_of(thread: int) -> str:
 
 
 def test_threads_of_the_parent_go_on_while_it_forks_again_and_again(tmp_path: Path) -> None:
-    assert run(fork_while_busy, tmp_path / "leases.db") == 20
+    assert run(fork_while_busy, tmp_path / "leases") == 20
 
 
 def fork_while_busy(pipe: Pipe, path: Path) -> None:
@@ -208,7 +208,7 @@ def fork_while_busy(pipe: Pipe, path: Path) -> None:
 
 
 def test_a_child_that_was_forked_in_mid_transaction_is_refused_the_store_for_ever(tmp_path: Path) -> None:
-    assert run(fork_in_mid_transaction, tmp_path / "leases.db") == "held"
+    assert run(fork_in_mid_transaction, tmp_path / "leases") == "held"
 
 
 def fork_in_mid_transaction(pipe: Pipe, path: Path) -> None:
@@ -230,7 +230,7 @@ def fork_in_mid_transaction(pipe: Pipe, path: Path) -> None:
 
 
 def test_a_child_can_be_forked_while_its_parent_waits_for_its_turn(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     open_store(path).close()
     with others(Other(fork_in_the_queue, path)) as (other,):
         assert other.hear() == "connected"
@@ -268,7 +268,7 @@ def fork_in_the_queue(pipe: Pipe, path: Path) -> None:
 
 
 def test_a_child_does_not_keep_the_turn_of_a_parent_that_was_killed(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(fork_and_take_the_turn, path)) as (parent,):
         child: int = parent.hear()
         assert parent.hear() == "inside"
@@ -293,7 +293,7 @@ def fork_and_take_the_turn(pipe: Pipe, path: Path) -> None:
 
 
 def test_a_child_that_was_forked_during_a_turn_does_not_keep_it_when_it_is_over(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(fork_in_a_turn, path)) as (parent,):
         child: int = parent.hear()
         assert parent.hear() == "over"
@@ -303,7 +303,7 @@ def test_a_child_that_was_forked_during_a_turn_does_not_keep_it_when_it_is_over(
 
 
 def fork_in_a_turn(pipe: Pipe, path: Path) -> None:
-    path.touch()
+    open_store(path).close()
     with turn(path):
         child = os.fork()
         if child == 0:
@@ -323,19 +323,20 @@ def waits_for_a_lock(process_id: int) -> bool:
 
 def test_sqlite_itself_would_let_a_child_go_without_locks(tmp_path: Path) -> None:
     # Why all this: the day that this fails, a connection may stay open across a fork.
-    path = tmp_path / "plain.db"
+    path = tmp_path / "plain"
     with others(Other(fork_with_an_open_connection, path)) as (other,):
         assert "plain.db" not in other.hear()
         assert other.join() == 0
 
 
 def fork_with_an_open_connection(pipe: Pipe, path: Path) -> None:
-    parent = apsw.Connection(str(path))
+    path.mkdir()
+    parent = apsw.Connection(str(path / "plain.db"))
     parent.pragma("journal_mode", "wal")
     parent.execute("CREATE TABLE anything (at_all)")
     child = os.fork()
     if child == 0:
-        connection = apsw.Connection(str(path))
+        connection = apsw.Connection(str(path / "plain.db"))
         connection.execute("BEGIN IMMEDIATE; INSERT INTO anything VALUES (1)")
         pipe.send({name for name, *_ in posix_locks_on(path, os.getpid())})
         os._exit(0)

@@ -35,7 +35,7 @@ def test_a_full_file_system_costs_no_lease_and_no_commit(tmp_path: Path) -> None
 
 
 def test_a_quota_is_reported_as_no_space(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with others(Other(meet_a_limit, path)) as (other,):
         tokens: list[int] = other.hear()
         assert other.join() == 0

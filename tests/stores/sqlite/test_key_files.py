@@ -13,9 +13,10 @@ from leasehold.stores.sqlite.key_files import KeyFolder
 
 
 def folder_for(tmp_path: Path, mode: int = 0o600) -> KeyFolder:
-    store = tmp_path / "leases.db"
-    store.touch()
-    store.chmod(mode)
+    store = tmp_path / "leases"
+    store.mkdir()
+    (store / "leases.db").touch()
+    (store / "leases.db").chmod(mode)
     return KeyFolder(store)
 
 
@@ -35,14 +36,14 @@ def test_a_key_is_kept_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_key_is_found_again(tmp_path: Path) -> None:
     folder = folder_for(tmp_path)
     key = folder.create()
-    again = KeyFolder(tmp_path / "leases.db")
+    again = KeyFolder(tmp_path / "leases")
     assert again.at_hand() == [key.key_id]
     assert again.load(key.key_id).sign(b"hello") == key.sign(b"hello")
 
 
 def test_there_are_no_keys_before_the_first_is_made(tmp_path: Path) -> None:
     assert folder_for(tmp_path).at_hand() == []
-    assert not (tmp_path / "leases.db-keys").exists()
+    assert not (tmp_path / "leases" / "keys").exists()
 
 
 def test_a_shared_store_lets_its_group_keep_keys_that_only_their_owners_can_remove(tmp_path: Path) -> None:
@@ -96,8 +97,8 @@ def test_a_key_that_could_not_be_written_whole_is_not_there(
     assert list(folder.path.iterdir()) == []
 
 
-def test_a_store_keeps_its_keys_beside_its_file(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "leases.db")
+def test_a_store_keeps_its_keys_in_its_folder(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "leases")
     Registrar(store).close()
-    (key,) = (tmp_path / "leases.db-keys").iterdir()
+    (key,) = (tmp_path / "leases" / "keys").iterdir()
     assert key.suffix == ".key"

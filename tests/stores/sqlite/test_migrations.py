@@ -13,7 +13,7 @@ STEPS = [(step.version, step.name, step.description, "success") for step in all_
 
 
 def recorded_in(path: Path) -> list[tuple[object, ...]]:
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path / "leases.db"))) as connection:
         columns = "version, name, description, status"
         return list(connection.execute(f"SELECT {columns} FROM migrations ORDER BY version"))
 
@@ -24,11 +24,11 @@ def test_every_step_has_a_number_a_name_and_a_description() -> None:
 
 
 def test_steps_that_were_run_are_recorded_and_not_run_again(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with client_of(path) as client:
         client.acquire("resource")
     for _ in range(2):
-        with closing(apsw.Connection(str(path))) as connection, turn(path):
+        with closing(apsw.Connection(str(path / "leases.db"))) as connection, turn(path):
             migrate(connection, path)
     assert recorded_in(path) == STEPS
     assert len(tokens_of(path)) == 1
@@ -36,7 +36,7 @@ def test_steps_that_were_run_are_recorded_and_not_run_again(tmp_path: Path) -> N
 
 
 def test_processes_that_make_the_same_store_at_once_make_one(tmp_path: Path) -> None:
-    path = tmp_path / "store" / "leases.db"
+    path = tmp_path / "store" / "leases"
     with others(*(Other(make_at_once, path, f"holder-{number}") for number in range(8))) as processes:
         for other in processes:
             assert other.hear() == "ready"
@@ -58,10 +58,10 @@ def make_at_once(pipe: Pipe, path: Path, holder: str) -> None:
 
 
 def test_a_store_that_came_without_its_log_gets_one(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     open_store(path).close()
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path / "leases.db"))) as connection:
         assert connection.pragma("journal_mode", "delete") == "delete"
     open_store(path).close()
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path / "leases.db"))) as connection:
         assert connection.pragma("journal_mode") == "wal"

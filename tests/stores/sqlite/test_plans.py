@@ -16,9 +16,9 @@ ID = "sqlite_autoindex_leases_1"
 
 
 def plan_of(folder: Path, sql: str, values: tuple[object, ...]) -> list[str]:
-    path = folder / "leases.db"
+    path = folder / "leases"
     open_store(path).close()
-    with closing(apsw.Connection(str(path))) as connection:
+    with closing(apsw.Connection(str(path / "leases.db"))) as connection:
         return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
 
 

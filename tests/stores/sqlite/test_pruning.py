@@ -29,7 +29,7 @@ def live(path: Path, clock: FakeClock) -> None:
 
 
 def positions(path: Path) -> list[int]:
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path / "leases.db"))
     found = [row[0] for row in connection.execute("SELECT position FROM events ORDER BY position")]
     connection.close()
     return found
@@ -44,7 +44,7 @@ def is_whole(path: Path) -> bool:
 
 
 def test_a_prune_that_dies_between_any_two_statements_leaves_all_or_nothing(tmp_path: Path) -> None:
-    with others(Other(die_at_every_statement, tmp_path / "leases.db")) as (other,):
+    with others(Other(die_at_every_statement, tmp_path / "leases")) as (other,):
         *_, statements = other.hear_to_the_end()
         assert other.join() == 0
     assert any(statement.startswith("DELETE FROM events") for statement in statements)
@@ -101,7 +101,7 @@ def die_at_every_statement_of_four_batches(pipe: Pipe, folder: Path) -> None:
 
 
 def test_a_prune_that_was_killed_is_finished_by_the_next(tmp_path: Path) -> None:
-    clock, path = FakeClock(), tmp_path / "leases.db"
+    clock, path = FakeClock(), tmp_path / "leases"
     live(path, clock)
     with others(Other(die_in_the_second_batch, path, clock)) as (other,):
         assert other.join() != 0

@@ -10,24 +10,24 @@ from tests.stores.sqlite.support import client_of, open_store, problems_of, toke
 
 
 def test_nobody_goes_on_granting_in_a_store_that_was_removed(tmp_path: Path) -> None:
-    path = tmp_path / "store" / "leases.db"
+    path = tmp_path / "store"
     with client_of(path) as client:
         lease = client.acquire("resource", ttl=3600)
-        shutil.rmtree(path.parent)
-        with pytest.raises(StoreUnusable, match=r"was removed while it was in use; connect again"):
+        shutil.rmtree(path)
+        with pytest.raises(StoreUnusable, match=r"was moved or removed while it was in use; connect again"):
             client.acquire("another")
-        with pytest.raises(StoreUnusable, match=r"was removed"):
+        with pytest.raises(StoreUnusable, match=r"moved or removed"):
             client.list()
         lease.ensure()  # For as long as it was granted, it is still the only one.
-        assert not path.parent.exists()
+        assert not path.exists()
         client._holdings.forget(lease)
 
 
 def test_those_who_used_a_removed_store_use_the_one_that_takes_its_place(tmp_path: Path) -> None:
-    path = tmp_path / "store" / "leases.db"
+    path = tmp_path / "store"
     with client_of(path, holder="old") as old:
         lease = old.acquire("resource", ttl=3600)
-        shutil.rmtree(path.parent)
+        shutil.rmtree(path)
         with client_of(path, holder="new") as new:
             granted = new.acquire("resource", ttl=3600)
             assert old.try_acquire("resource") is None, "two stores under one name"
@@ -41,26 +41,26 @@ def test_those_who_used_a_removed_store_use_the_one_that_takes_its_place(tmp_pat
 
 
 def test_those_who_used_a_store_use_the_one_whose_folder_was_moved_to_its_place(tmp_path: Path) -> None:
-    path, other = tmp_path / "store" / "leases.db", tmp_path / "other" / "leases.db"
+    path, other = tmp_path / "store", tmp_path / "other"
     with client_of(other, holder="somebody") as client:
         theirs = client.acquire("resource", ttl=3600).detach()
     with client_of(path) as client:
         client.acquire("another", ttl=3600)
-        path.parent.rename(tmp_path / "away")
-        other.parent.rename(path.parent)
+        path.rename(tmp_path / "away")
+        other.rename(path)
         assert client.try_acquire("resource") is None
         assert [status.lease.lease_id for status in client.list().statuses] == [theirs.lease_id]
     assert problems_of(path) == []
 
 
 def test_a_reader_in_the_middle_of_a_snapshot_sees_it_to_its_end(tmp_path: Path) -> None:
-    path = tmp_path / "store" / "leases.db"
+    path = tmp_path / "store"
     store = open_store(path)
     with client_of(path) as client:
         client.acquire("resource").detach()
     with store.snapshot() as snapshot:
         head = snapshot.head
-        shutil.rmtree(path.parent)
+        shutil.rmtree(path)
         assert snapshot.head == head
     with pytest.raises(StoreUnusable), store.snapshot():
         pass
@@ -68,7 +68,7 @@ def test_a_reader_in_the_middle_of_a_snapshot_sees_it_to_its_end(tmp_path: Path)
 
 
 def test_a_closed_store_stays_closed(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "leases.db")
+    store = open_store(tmp_path / "leases")
     store.close()
     store.close()
     with pytest.raises(ClientClosed), store.write():

@@ -33,7 +33,7 @@ NAMES = [f"n{number}" for number in range(1_000)]
 
 @contextmanager
 def opened_store(path: Path, families: Families = FAMILIES) -> Iterator[SqliteStore]:
-    with closing(SqliteStore(path / "leases.db", families=families)) as store:
+    with closing(SqliteStore(path / "leases", families=families)) as store:
         yield store
 
 

@@ -23,8 +23,8 @@ WRITERS = 4
 
 
 def test_who_has_written_gives_way_to_who_waits(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
-    path.touch()
+    path = tmp_path / "leases"
+    open_store(path).close()
     with closing(WriteQueue(path)) as queue, others(Other(take_turns, path)) as (other,):
         queue.enter(blocking=True)
         for number in range(50):
@@ -49,8 +49,8 @@ def take_turns(pipe: Pipe, path: Path) -> None:
 
 
 def test_who_does_not_want_to_wait_is_told_so(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
-    path.touch()
+    path = tmp_path / "leases"
+    open_store(path).close()
     with closing(WriteQueue(path)) as first, closing(WriteQueue(path)) as second:
         first.enter(blocking=False)
         with pytest.raises(WouldBlock):
@@ -61,8 +61,8 @@ def test_who_does_not_want_to_wait_is_told_so(tmp_path: Path) -> None:
 
 
 def test_who_gave_up_waiting_does_not_take_the_turn_when_it_comes(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
-    path.touch()
+    path = tmp_path / "leases"
+    open_store(path).close()
     with closing(WriteQueue(path)) as first, closing(WriteQueue(path)) as third:
         first.enter(blocking=True)
         with (
@@ -80,7 +80,7 @@ def test_who_gave_up_waiting_does_not_take_the_turn_when_it_comes(tmp_path: Path
 
 
 def test_a_store_knows_who_is_writing(tmp_path: Path) -> None:
-    store = open_store(tmp_path / "leases.db")
+    store = open_store(tmp_path / "leases")
     assert store.blocker() is None
     with store.write():
         assert store.blocker() == os.getpid()
@@ -89,7 +89,7 @@ def test_a_store_knows_who_is_writing(tmp_path: Path) -> None:
 
 
 def test_who_stands_still_in_the_turnstile_is_named_as_a_writer_is(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with client_of(path, timeout=0.2) as client, others(Other(stand_in_the_turnstile, path)) as (other,):
         client.acquire("resource", ttl=3600)
         with closing(open_store(path)) as store, store.write():
@@ -118,7 +118,7 @@ def stand_in_the_turnstile(pipe: Pipe, path: Path) -> None:
 def test_a_stopped_writer_is_named_and_keeps_nobody_from_reading_and_all_go_on_after_it(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with client_of(path, timeout=0.2) as client, others(Other(write_slowly, path)) as (writer,):
         first = client.acquire("resource", ttl=3600)
         writer.tell("begin")
@@ -153,7 +153,7 @@ def write_slowly(pipe: Pipe, path: Path) -> None:
 
 
 def test_a_killed_writer_makes_way_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     with client_of(path) as client, others(Other(write_slowly, path)) as (writer,):
         writer.tell("begin")
         assert writer.hear() == "inside"
@@ -168,7 +168,7 @@ def test_a_killed_writer_makes_way_at_once(tmp_path: Path) -> None:
 
 
 def test_a_store_can_be_closed_while_one_of_its_threads_waits_for_a_stopped_writer(tmp_path: Path) -> None:
-    path = tmp_path / "leases.db"
+    path = tmp_path / "leases"
     store = open_store(path)
     with others(Other(write_slowly, path)) as (writer,):
         writer.tell("begin")
@@ -234,7 +234,7 @@ def commit_through_the_queue(pipe: Pipe, path: Path) -> None:
 
 def commit_with_a_timeout(pipe: Pipe, path: Path) -> None:
     """Do as much as a renewal does, but queue the way SQLite does."""
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path / "leases.db"))
     connection.set_busy_timeout(30_000)
     with client_of(path, holder=str(os.getpid())) as client:
         lease = client.acquire(f"of {os.getpid()}", ttl=3600).detach()
@@ -261,7 +261,7 @@ def measure(pipe: Pipe, commit: Callable[[], object]) -> None:
 
 def waits_in(path: Path, process_id: int) -> bool:
     """Say whether a process stands in the queue of a store, as the kernel sees it."""
-    inodes = {os.stat(f"{path}{suffix}").st_ino for suffix in ("-turnstile", "-writer")}
+    inodes = {os.stat(path / name).st_ino for name in ("turnstile", "writer")}
     return any(
         words[1] == "->" and int(words[5]) == process_id and int(words[6].rpartition(":")[2]) in inodes
         for words in map(str.split, Path("/proc/locks").read_text().splitlines())

@@ -141,7 +141,7 @@ def office(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> 
     if request.param == "memory":
         store = MemoryStore(clock=clock, families=families)
     else:
-        store = SqliteStore(tmp_path / "leases.db", clock=clock, families=families, durability="fast")
+        store = SqliteStore(tmp_path / "leases", clock=clock, families=families, durability="fast")
     yield Office(store, clock)
     assert audit(store).problems == []
     store.close()

@@ -31,7 +31,7 @@ _PATIENCE = 10.0
 
 def play(story: Story, out: Output, folder: Path) -> None:
     """Tell the whole story in a store in `folder`; stop where a claim fails that the rest builds on."""
-    store, shelf = folder / "leases.db", Shelf(folder / "shelf.json")
+    store, shelf = folder / "leases", Shelf(folder / "shelf.json")
     with connect(f"sqlite:///{store}") as client:
         story.heading("Leases with fencing tokens")
         story.say(f"A new store: {store}")

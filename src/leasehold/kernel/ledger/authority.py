@@ -1,16 +1,23 @@
 """Epochs, eras and tokens: why a fencing token never repeats.
 
-A token is `epoch * 2**32 + counter`. The counter rises with every grant and is stored with it. The
+A token is `epoch * 2**23 + counter`. The counter rises with every grant and is stored with it. The
 epoch rises, durably and before the next grant, whenever the store may have forgotten grants (a power cut
-under relaxed durability, a restored or copied file) or cannot trust its clock. So a grant that was
-forgotten can share its counter with a later one, but never its token.
+under relaxed durability, a restored or copied store, a lost log) or cannot trust its clock. So a grant that
+was forgotten can share its counter with a later one, but never its token.
+
+What was forgotten may itself have raised the epoch. So every epoch is above the one before, above the
+highest that is kept outside the database, and at least the seconds since 2026. Where it is those seconds, the
+counter begins at the fraction of the second: tokens do not run ahead of the wall clock, as long as a store
+grants fewer than two million leases a second. So of two restores of one backup, or two stores made one after
+the other in one place, the later one has the higher tokens, even if they are less than a second apart.
 
 An *era* is one uninterrupted run of the clock. It ends when the machine reboots, or when the clock reads
 less than it did before. The ticks of an ended era still say how much time a lease had left when the
 registrar last looked, and `carry_over` moves that remainder into the present era.
 
 Not promised: a machine that is rolled back as a whole, store and clock together, looks from inside as if
-nothing had happened. An operator says so with `restore`.
+nothing had happened. An operator says so with `restore`. And where nothing but the wall clock tells two
+restores apart, setting it back between them makes tokens repeat.
 """
 
 from typing import ClassVar
@@ -32,16 +39,19 @@ from leasehold.kernel.ledger.events import (
 )
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND, Now, Tick
 
-COUNTER_BITS = 32
+COUNTER_BITS = 23
 COUNTER_LIMIT = 1 << COUNTER_BITS
-COUNTER_RESERVE = 1 << 20
+COUNTER_RESERVE = 1 << 19
 """More than one transaction grants. The epoch rises while that many are left, as it cannot in mid-batch."""
-EPOCH_LIMIT = 1 << 21
-EPOCH_LEAP = 1024
-"""How far the epoch rises when grants may have been forgotten that raised it themselves.
+FRACTION_LIMIT = 1 << 21
+"""Below this, the counter of an epoch that is named after a second begins."""
+EPOCH_LIMIT = 1 << 30
+"""Below this are all epochs. Seconds since 2026 get there in 2060."""
+EPOCH_ZERO_NS = 1_767_225_600 * NANOSECONDS_PER_SECOND
+"""The first moment of 2026, from which epochs count seconds."""
 
-A backup does not know how many reboots came after it was taken; each of them raised the epoch by one.
-"""
+COPIED = "copied"
+"""Why an epoch rises in a copy of a store: the original may be in use as well."""
 
 
 class ClockReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -51,7 +61,13 @@ class ClockReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     wall_ns: int
     boot_id: str
     identity: str
-    """Names the file (or database) so that a copy can be told from the original."""
+    """Names the store such that a copy, or one that lost files, has another name than it had."""
+    cause: str = COPIED
+    """Why the name is another, if it is."""
+    epoch_floor: int = 0
+    """The highest epoch that is known from outside the database."""
+    forgets: bool = False
+    """Whether the ledger lacks an entry that is known from outside the database to have been committed."""
     rate: ClassVar[int] = NANOSECONDS_PER_SECOND
     """Durations are nanoseconds everywhere, so the authority clock has to count them."""
 
@@ -116,49 +132,71 @@ class Authority(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaul
 def observe(authority: Authority | None, reading: ClockReading) -> StoreEvent | None:
     """Return the event that must come before anything else in this transaction, if there is one."""
     if authority is None:
-        tick = Tick(value=reading.tick_value, era=1, rate=reading.rate)
+        epoch, counter = next_epoch(reading.epoch_floor, reading.wall_ns)
         return StoreOpened(
-            tick=tick,
+            tick=Tick(value=reading.tick_value, era=1, rate=reading.rate),
             at_ns=reading.wall_ns,
             actor=REGISTRAR,
-            epoch=1,
+            epoch=epoch,
+            counter=counter,
             boot_id=reading.boot_id,
             identity=reading.identity,
         )
+    if (
+        reading.boot_id == authority.boot_id
+        and reading.rate == authority.rate
+        and reading.tick_value >= authority.tick
+        and reading.identity == authority.identity
+        and reading.epoch_floor <= authority.epoch
+        and not reading.forgets
+        and authority.counter < COUNTER_LIMIT - COUNTER_RESERVE
+    ):
+        return None
+    return _raised(authority, reading)
+
+
+def _raised(authority: Authority, reading: ClockReading) -> EpochRaised:
+    """Return the event that says all that is not as it was."""
+    reasons = []
     if reading.boot_id != authority.boot_id or reading.rate != authority.rate:
-        copied = _inode(reading.identity) != _inode(authority.identity)
-        leap, reason = (EPOCH_LEAP, "reboot and copy") if copied else (1, "reboot")
-        return raise_epoch(authority, reading, by=leap, reason=reason, new_era=True)
-    copied = reading.identity != authority.identity
-    if reading.tick_value < authority.tick:
-        leap, reason = (EPOCH_LEAP, "clock went back and copy") if copied else (1, "clock went back")
-        return raise_epoch(authority, reading, by=leap, reason=reason, new_era=True)
-    if copied:
-        return raise_epoch(authority, reading, by=EPOCH_LEAP, reason="copied", new_era=False)
+        reasons.append("reboot")
+    elif reading.tick_value < authority.tick:
+        reasons.append("clock went back")
+    new_era = bool(reasons)
+    if reading.identity != authority.identity:
+        reasons.append(reading.cause)
+    if reading.forgets or reading.epoch_floor > authority.epoch:
+        reasons.append("history lost")
     if authority.counter >= COUNTER_LIMIT - COUNTER_RESERVE:
-        return raise_epoch(authority, reading, by=1, reason="counter used up", new_era=False)
-    return None
+        reasons.append("counter used up")
+    return raise_epoch(authority, reading, reason=", ".join(reasons), new_era=new_era)
 
 
-def _inode(identity: str) -> str:
-    """Device numbers may change with every boot; the file's own number does not."""
-    return identity.rpartition(":")[2]
-
-
-def raise_epoch(
-    authority: Authority, reading: ClockReading, *, by: int, reason: str, new_era: bool
-) -> EpochRaised:
+def raise_epoch(authority: Authority, reading: ClockReading, *, reason: str, new_era: bool) -> EpochRaised:
     """Return the event that opens a higher epoch, and a new era where the old clock is gone."""
     era = authority.era + 1 if new_era else authority.era
+    epoch, counter = next_epoch(max(authority.epoch, reading.epoch_floor), reading.wall_ns)
     return EpochRaised(
         tick=Tick(value=reading.tick_value, era=era, rate=reading.rate),
         at_ns=reading.wall_ns,
         actor=REGISTRAR,
-        epoch=authority.epoch + by,
+        epoch=epoch,
+        counter=counter,
         boot_id=reading.boot_id,
         identity=reading.identity,
         reason=reason,
     )
+
+
+def next_epoch(highest: int, wall_ns: int) -> tuple[int, int]:
+    """Return the epoch that follows on the highest one known, and where its counter begins.
+
+    A wall clock that reads before 2026, or after 2060, is of no use.
+    """
+    second, fraction_ns = divmod(wall_ns - EPOCH_ZERO_NS, NANOSECONDS_PER_SECOND)
+    if highest < second < EPOCH_LIMIT:
+        return second, fraction_ns * FRACTION_LIMIT // NANOSECONDS_PER_SECOND
+    return highest + 1, 0
 
 
 def evolve_authority(authority: Authority | None, event: Event) -> Authority:
@@ -181,7 +219,7 @@ def _known(authority: Authority | None) -> Authority:
 
 
 def _epoch_raised(authority: Authority, event: EpochRaised) -> Authority:
-    if event.epoch <= authority.epoch:
+    if not authority.epoch < event.epoch < EPOCH_LIMIT:
         raise IllegalTransition(f"epoch {event.epoch} came after epoch {authority.epoch}")
     if event.tick.era == authority.era:
         return _opened(event, go_on(authority, event), first_tick=authority.era_first_tick)
@@ -194,9 +232,11 @@ def _opened(event: StoreOpened | EpochRaised, before: Authority | None, *, first
     key_changes, families = 0, {}
     if isinstance(event, StoreOpened):
         key_changes, families = int(bool(event.public_key)), event.families
+    if not 0 <= event.counter < COUNTER_LIMIT:
+        raise IllegalTransition(f"epoch {event.epoch} begins with counter {event.counter}")
     return Authority(
         epoch=event.epoch,
-        counter=0,
+        counter=event.counter,
         era=event.tick.era,
         era_first_tick=first_tick,
         boot_id=event.boot_id,

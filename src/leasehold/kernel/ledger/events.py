@@ -105,6 +105,9 @@ class _StoreEvent(_OwnEvent, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int
     boot_id: str
     identity: str
+    """Names the store; a copy, or one that lost files, gets another name."""
+    counter: int = 0
+    """Where the counter of tokens begins in this epoch."""
 
 
 class StoreOpened(_StoreEvent, frozen=True, kw_only=True, omit_defaults=True, tag="store.opened"):

@@ -1,4 +1,4 @@
-"""A store in one SQLite file, for many processes of one machine and no daemon.
+"""A store in a folder with a SQLite database, for many processes of one machine and no daemon.
 
 - ``store``        transactions, snapshots, waiting, fork safety
 - ``reading``      the questions a snapshot can be asked
@@ -9,12 +9,15 @@
 - ``soft``         what is kept beside the ledger
 - ``bells``        waking waiters in other processes
 - ``write_queue``  who writes next
-- ``connection``   opening the file; which SQLite is good enough
-- ``files``        modes, network file systems
-- ``key_files``    the private keys beside the file
-- ``identity``     which file this is, however it is called
+- ``connection``   opening the database; which SQLite is good enough
+- ``place``        being inside a store's folder: who may, and what has to be as it was
+- ``belongings``   what belongs to that folder, and what is wrong with what is found there
+- ``identity``     the file that says which store this is, and how far it had come
+- ``file_status``  when a file was born, and whether something is mounted there
+- ``files``        names, modes, network file systems
+- ``key_files``    the private keys
 - ``failures``     what SQLite's errors mean to us
-- ``opened``       one process's hold on the file; why it is given up in a fork
+- ``opened``       one process's hold on a store; why it is given up in a fork
 - ``forks``        telling all stores of a process of a fork
 - ``backup``       copies that can be restored without repeating a token
 - ``inspecting``   looking into a backup, without changing it

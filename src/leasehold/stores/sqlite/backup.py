@@ -4,10 +4,11 @@
 it gets its name. It is marked as a backup, so that nobody puts it in place by hand: a plain copy over the
 store's file would bring back old tokens, and nothing could tell.
 
-`restore` replaces the content of a store, not its file, in one transaction: whoever has the store open
+`restore` replaces the content of a store, not its files, in one transaction: whoever has the store open
 goes on with it and finds the restored content in its next transaction, and whoever kills the restore
 leaves the store as it was. The restored store begins a higher epoch than both the backup and the store it
-replaces ever had, in that same transaction.
+replaces ever had, in that same transaction; and a higher one than any that was restored from this backup
+before, because no epoch is below the seconds of the wall clock.
 
 Not promised: what was granted after the backup is forgotten, and whoever holds such a lease learns of it
 at its next renewal. Until then its resource can be granted anew, under a higher token.
@@ -21,29 +22,21 @@ from pathlib import Path
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.port import Head
 from leasehold.engine.recording import record
 from leasehold.engine.sealing import Sealer
-from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.errors import InvalidInput, StoreDamaged, StoreUnusable
 from leasehold.kernel.lease.family import LEASES
-from leasehold.kernel.ledger.authority import (
-    EPOCH_LEAP,
-    EPOCH_LIMIT,
-    Authority,
-    ClockReading,
-    observe,
-    raise_epoch,
-)
+from leasehold.kernel.ledger.authority import EPOCH_LIMIT, Authority, ClockReading, observe, raise_epoch
 from leasehold.kernel.ledger.family import Families
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.connection import (
     APPLICATION_ID,
     BACKUP_APPLICATION_ID,
-    open_connection,
     refuse_affected_library,
-    refuse_foreign_file,
 )
 from leasehold.stores.sqlite.copying import (
     Progress,
@@ -55,10 +48,9 @@ from leasehold.stores.sqlite.copying import (
     open_private,
 )
 from leasehold.stores.sqlite.failures import system_error, translated
-from leasehold.stores.sqlite.identity import identity_of
 from leasehold.stores.sqlite.key_files import KeyFolder
-from leasehold.stores.sqlite.migrations import migrate, refuse_newer, start_log
-from leasehold.stores.sqlite.opened import OpenFile
+from leasehold.stores.sqlite.migrations import migrate
+from leasehold.stores.sqlite.opened import OpenFile, open_file
 from leasehold.stores.sqlite.shelves import Shelves
 from leasehold.stores.sqlite.write_queue import PATIENCE_SECONDS, turn
 from leasehold.stores.sqlite.writing import SqliteTransaction
@@ -91,13 +83,8 @@ def backup(
     """
     source, target = files.resolved(store_path), files.absolute(target)
     _refuse_target(source, target, overwrite=overwrite)
-    files.prepare(source, group=False, create=False)
-    with _new_file_beside(target) as partial:
-        opened = OpenFile(source, durability="full", clock=SystemClock(), vfs=vfs)
-        try:
-            authority, head = _copy_out(opened.reader, partial, progress, str(target))
-        finally:
-            opened.retire()
+    with opened_in(source, clock=SystemClock(), vfs=vfs) as opened, _new_file_beside(target) as partial:
+        authority, head = _copy_out(opened.reader, partial, progress, str(target))
         _check_backup(partial, head)
         size_bytes = _keep(partial, target, overwrite=overwrite)
     return Copied(path=target, epoch=authority.epoch, entries=head.position, size_bytes=size_bytes)
@@ -113,45 +100,76 @@ def restore(
     vfs: str | None = None,
     families: Families = LEASES,
 ) -> Copied:
-    """Put a backup, or a copy of a store's file, in the place of a store; or where there is none yet.
+    """Put a backup, or a copy of a store's database, in the place of a store; or where there is none yet.
 
-    Raises StoreBusy if another process is writing for longer than `patience_seconds`.
+    A store that cannot be used, because files are missing, damaged or not its own, is made anew for it, if
+    nobody has it open. Raises StoreBusy if another process is writing for longer than `patience_seconds`.
     """
     source, target = files.resolved(backup_file), files.resolved(store_path)
-    if source == target:
+    if target in (source, *source.parents):
         raise InvalidInput(f"{target} cannot be restored from itself; name a backup", field="backup_file")
-    if not source.is_file():
-        raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
+    refuse_other_than_file(source)
     reporter = Reporter(progress, rounds=2)
-    with staged(source, reporter) as copy:
-        files.prepare(target, group=False, create=True)
-        refuse_foreign_file(target)
-        with (
-            turn(target, patience_seconds),
-            translated(str(target)),
-            closing(open_connection(target, durability="full", vfs=vfs)) as connection,
-        ):
-            refuse_newer(connection, target)
-            start_log(connection)
-            reading = _reading(clock or SystemClock(), target)
+    clock = clock or SystemClock()
+    with staged(source, reporter) as copy, _opened_for(target, clock=clock, vfs=vfs) as opened:
+        with turn(target, patience_seconds), translated(str(target)):
+            connection, place = opened.writer, opened.place
+            reading = replace(
+                opened.read_clock(), epoch_floor=max(place.identity.read().epoch, _epoch_of(connection))
+            )
             copy.execute("BEGIN IMMEDIATE")
             transaction = SqliteTransaction(copy, lambda: reading, shelves=Shelves(families))
-            _begin_epoch(transaction, _epoch_of(connection), target)
+            place.keep_epoch(_begin_epoch(transaction, reading, target))
             with _fitted(copy, connection, target) as fitted:
                 copy_pages(fitted, connection, reporter)
+            authority, head = known(look_into(connection), target)
+            opened.keep(head, None)
             # It is restored. That its log is still long is no reason to say otherwise.
             with suppress(apsw.Error):
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-            authority, head = known(look_into(connection), target)
-    return Copied(path=target, epoch=authority.epoch, entries=head.position, size_bytes=target.stat().st_size)
+        size_bytes = place.database.stat().st_size
+    return Copied(path=target, epoch=authority.epoch, entries=head.position, size_bytes=size_bytes)
+
+
+@contextmanager
+def opened_in(path: Path, *, clock: Clock, vfs: str | None = None) -> Iterator[OpenFile]:
+    """Have a store open that exists, for as long as the block takes."""
+    opened = open_file(path, durability="full", clock=clock, vfs=vfs)
+    try:
+        yield opened
+    finally:
+        opened.retire()
+
+
+@contextmanager
+def _opened_for(target: Path, *, clock: Clock, vfs: str | None) -> Iterator[OpenFile]:
+    """Have a store open whose content is about to be replaced: as it is, or made anew."""
+    try:
+        opened = open_file(target, durability="full", clock=clock, vfs=vfs, create=True)
+    except StoreDamaged:
+        opened = open_file(target, durability="full", clock=clock, vfs=vfs, create=True, replacing=True)
+    try:
+        yield opened
+    finally:
+        opened.retire()
+
+
+def refuse_other_than_file(source: Path) -> None:
+    """Raise StoreUnusable unless there is a file that could be a backup."""
+    if source.is_dir():
+        raise StoreUnusable(
+            f"{source} is a folder; name a backup, or a database, such as {source / files.DATABASE}",
+            path=str(source),
+        )
+    if not source.is_file():
+        raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
 
 
 def _refuse_target(source: Path, target: Path, *, overwrite: bool) -> None:
-    if target.exists():
-        if target.samefile(source):
-            raise InvalidInput(f"{target} is the store itself; name another file", field="target")
-        if not overwrite:
-            raise _exists_already(target)
+    if source in (target, *Path(os.path.realpath(target)).parents):
+        raise InvalidInput(f"{target} is in the store itself; name a file elsewhere", field="target")
+    if target.exists() and not overwrite:
+        raise _exists_already(target)
 
 
 def _exists_already(target: Path) -> InvalidInput:
@@ -250,29 +268,16 @@ def staged(source: Path, reporter: Reporter) -> Iterator[apsw.Connection]:
         yield copy
 
 
-def _begin_epoch(transaction: SqliteTransaction, present_epoch: int, target: Path) -> None:
-    """Raise the epoch of what is about to be restored above all that the store ever had."""
+def _begin_epoch(transaction: SqliteTransaction, reading: ClockReading, target: Path) -> int:
+    """Raise the epoch of what is about to be restored above all that the store ever had; return it."""
     authority, _ = known(transaction, target)
-    epoch = max(authority.epoch, present_epoch) + EPOCH_LEAP
-    if epoch >= EPOCH_LIMIT:
-        raise StoreUnusable(
-            f"{target} has used up its epochs: restored or copied too often; begin a new store",
-            path=str(target),
-        )
-    reading, by = transaction.reading(), epoch - authority.epoch
     observed = observe(authority, reading)
     new_era = observed is not None and observed.tick.era != authority.era
-    restored = raise_epoch(authority, reading, by=by, reason=RESTORED, new_era=new_era)
+    restored = raise_epoch(authority, reading, reason=RESTORED, new_era=new_era)
+    if restored.epoch >= EPOCH_LIMIT:
+        raise StoreUnusable(f"{target} has used up its epochs; begin a new store", path=str(target))
     record(transaction, [restored], Sealer(KeyFolder(target)))
-
-
-def _reading(clock: Clock, target: Path) -> ClockReading:
-    return ClockReading(
-        tick_value=clock.tick_ns(),
-        wall_ns=clock.wall_ns(),
-        boot_id=clock.boot_id,
-        identity=identity_of(target),
-    )
+    return restored.epoch
 
 
 def _epoch_of(connection: apsw.Connection) -> int:

@@ -1,6 +1,6 @@
-"""Bells that other processes can ring: datagram sockets in a folder beside the store.
+"""Bells that other processes can ring: datagram sockets in a folder of their own in the store's.
 
-Who may use the store may ring: the sockets have the permissions of the store's file, and are where it is,
+Who may use the store may ring: the sockets have the permissions of the database, and are where it is,
 so that containers which share the store share them as well. A waiter's address is the name of a socket in
 that folder and nothing else; nobody can be made to send anything anywhere else.
 
@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from leasehold.engine.bells import Bell, by_bell
+from leasehold.stores.sqlite.files import BELLS, DATABASE
 
 _PATH_BYTES = 107
 _NAME_BYTES = 16
@@ -34,8 +35,8 @@ class SocketBells:
     """The bells of one SQLite store."""
 
     def __init__(self, path: Path) -> None:
-        self._store = path
-        self._folder = f"{path}-bells"
+        self._database = path / DATABASE
+        self._folder = f"{path / BELLS}"
         self._open: dict[str, Bell] = {}
         self._free: dict[Bell, None] = {}
         self._closed = False
@@ -95,7 +96,7 @@ class SocketBells:
         self._tidied = False
 
     def _make(self) -> Bell:
-        mode = stat.S_IMODE(self._store.stat().st_mode)
+        mode = stat.S_IMODE(self._database.stat().st_mode) & 0o660
         self._make_folder(mode)
         if not self._tidied:
             self._tidied = True
@@ -104,7 +105,7 @@ class SocketBells:
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
             receiver.bind(self._path_of(name))
-            os.chmod(f"{self._folder}/{name}", mode)
+            self._let_in(name, mode)
         except BaseException:
             receiver.close()
             self._remove(name)
@@ -117,6 +118,15 @@ class SocketBells:
 
         bell = self._open[name] = Bell(name, receiver, dispose)
         return bell
+
+    def _let_in(self, name: str, mode: int) -> None:
+        """Let those ring who may use the store; not through the name, which somebody may have made a link."""
+        descriptor = os.open(f"{self._folder}/{name}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                os.chmod(f"/proc/self/fd/{descriptor}", mode)
+        finally:
+            os.close(descriptor)
 
     def _make_folder(self, mode: int) -> None:
         with suppress(FileExistsError):

@@ -4,6 +4,8 @@ SQLite 3.7.0 to 3.51.2 can lose a commit without a word when a write meets a che
 bug), so such a library is refused outright.
 """
 
+import ctypes
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,6 +54,7 @@ def open_connection(path: Path, *, durability: str, vfs: str | None = None) -> a
             connection.pragma("foreign_keys", True)
             connection.pragma("cache_size", -32_000)
             connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+            _keep_log(connection)
             # Else SQLite looks at the values bound to a statement that sorts, and plans it anew each time.
             connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         except apsw.Error as error:
@@ -62,6 +65,22 @@ def open_connection(path: Path, *, durability: str, vfs: str | None = None) -> a
             connection.close()
             raise
     return connection
+
+
+def _keep_log(connection: apsw.Connection) -> None:
+    """Let the log and the shared memory stay when the last connection is closed.
+
+    So they are always the same files, and one that is missing was taken away by somebody else.
+    """
+    yes = ctypes.c_int(1)
+    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(yes))
+
+
+def close_connection(connection: apsw.Connection) -> None:
+    """Close a connection; who closes the last one leaves an empty log, with everything in the database."""
+    with suppress(apsw.Error):
+        connection.pragma("journal_size_limit", 0)
+    connection.close()
 
 
 def refuse_foreign_file(path: Path) -> None:

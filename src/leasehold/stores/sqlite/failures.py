@@ -12,6 +12,7 @@ import apsw
 
 from leasehold.errors import (
     StoreBusy,
+    StoreDamaged,
     StoreError,
     StoreFailed,
     StoreFull,
@@ -76,7 +77,7 @@ def store_error(
         case apsw.NotADBError():
             return StoreUnusable(f"{path} is not a leasehold store; name another file", path=path)
         case apsw.CorruptError():
-            return StoreUnusable(
+            return StoreDamaged(
                 f"{path} is damaged ({error}); restore a backup with `leasehold restore`", path=path
             )
         case _ if committing:

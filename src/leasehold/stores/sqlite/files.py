@@ -1,19 +1,39 @@
-"""The store's files: where they are, who may read them, and where they must not be.
+"""The files of a store: how they are called, who may read them, and where they must not be.
 
-The file is made 0600 in a 0700 folder, or 0660 in a 2770 folder for a group. A folder that exists already
-keeps its mode. A network file system is refused, because its locks cannot be relied on.
+A store is a folder. It is made 0700 with files of 0600, or 2770 and 0660 for a group; modes are set when
+something is made, and never changed on what is there. A folder that exists already keeps its mode. Files of
+our own are opened relative to the folder, and never through a link: in a folder that a group shares, a link
+could lead anywhere. A network file system is refused, because its locks cannot be relied on.
 
-Never open an existing store here, not even to read: closing any descriptor of a file drops all the locks
-that this process, and so SQLite in this process, holds on it.
+Never open the database or the shared memory here, not even to read: closing any descriptor of a file drops
+all the locks that this process, and so SQLite in this process, holds on it.
 """
 
+import errno
 import os
 import re
 import stat
 from pathlib import Path
 
-from leasehold.errors import StoreUnusable
+from leasehold.errors import StoreDamaged, StoreUnusable
 from leasehold.stores.sqlite.failures import system_error
+
+DATABASE = "leases.db"
+LOG = f"{DATABASE}-wal"
+SHARED_MEMORY = f"{DATABASE}-shm"
+IDENTITY = "identity"
+WRITER = "writer"
+TURNSTILE = "turnstile"
+ALL = (DATABASE, LOG, SHARED_MEMORY, WRITER, TURNSTILE, IDENTITY)
+"""The files of every store, of which the identity says what they were."""
+KEYS = "keys"
+BELLS = "bells"
+_GIT_IGNORE = ".gitignore"
+
+_NOT_IN_THE_WAY = {_GIT_IGNORE, "lost+found"}
+"""What may be in a folder that becomes a store."""
+
+_OURS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 NETWORK_FILE_SYSTEMS = frozenset(
     {
@@ -45,60 +65,137 @@ def resolved(path: Path | str) -> Path:
     return absolute(absolute(path).resolve())
 
 
-def prepare(path: Path, *, group: bool, create: bool) -> None:
-    """Make sure that there is a file which could be a store; raise StoreUnusable if there cannot be."""
+def open_folder(path: Path, *, create: bool, group: bool = False) -> int:
+    """Open the folder of a store, and make it if need be; raise StoreUnusable if there can be no store."""
     refuse_network(path)
     try:
-        status = _status_of(path)
-        if status is None and create:
-            _create(path, group=group)
-            return
-    except FileExistsError:
-        return  # Another thread or process was quicker.
+        if create:
+            _make_folder(path, group=group)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise (system_error(error, str(path)) if create else no_store(path)) from None
+    except (FileExistsError, NotADirectoryError) as error:
+        if stat.S_ISDIR(os.stat(path.parent).st_mode) and path.exists():
+            raise _not_a_folder(path) from None
+        raise system_error(error, str(path)) from error
     except OSError as error:
         raise system_error(error, str(path)) from error
-    if status is None or (status.st_size == 0 and not create):
-        raise StoreUnusable(
-            f"there is no store at {path}; `leasehold acquire` makes one, or name another", path=str(path)
-        )
-    if stat.S_ISDIR(status.st_mode):
-        raise StoreUnusable(
-            f"{path} is a folder; name a file in it, such as {path / 'leases.db'}", path=str(path)
-        )
-    if not stat.S_ISREG(status.st_mode):
-        raise StoreUnusable(f"{path} is not a regular file; name another one", path=str(path))
-    if status.st_size == 1:  # which SQLite would take for an empty file, and overwrite
-        raise StoreUnusable(f"{path} is not a leasehold store; name another file", path=str(path))
-    if status.st_nlink > 1:
-        # SQLite names its log after the file: under two names there would be two logs, and two truths.
-        raise StoreUnusable(
-            f"{path} has {status.st_nlink} names (hard links), and a store must have one; remove the others",
-            path=str(path),
-        )
-    if not os.access(path, os.R_OK | os.W_OK) or not os.access(path.parent, os.W_OK):
-        raise StoreUnusable(
-            f"{path} and its folder must be writable for this user; a store cannot be used read-only",
-            path=str(path),
-        )
+    if not os.access(path, os.W_OK | os.X_OK):
+        os.close(folder)
+        raise _read_only(path)
+    return folder
 
 
-def _status_of(path: Path) -> os.stat_result | None:
+def _read_only(path: Path) -> StoreUnusable:
+    return StoreUnusable(
+        f"{path} and its files must be writable for this user; a store cannot be used read-only",
+        path=str(path),
+    )
+
+
+def _make_folder(path: Path, *, group: bool) -> None:
     try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
+        path.mkdir(parents=True, mode=0o700)
+    except FileExistsError:
+        return
+    path.chmod(0o2770 if group else 0o700)  # whatever the umask says
 
 
-def _create(path: Path, *, group: bool) -> None:
-    if not path.parent.exists():
-        path.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-        path.parent.chmod(0o2770 if group else 0o700)
-    mode = 0o660 if group else 0o600
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+def _not_a_folder(path: Path) -> StoreUnusable:
+    if not path.is_file():
+        return StoreUnusable(f"{path} is not a folder, and a store is; name another", path=str(path))
+    if path.name == DATABASE and (path.parent / IDENTITY).exists():
+        return StoreUnusable(
+            f"{path} is the database of a store, and a store is a folder; name {path.parent}", path=str(path)
+        )
+    return StoreUnusable(
+        f"{path} is a file, and a store is a folder; name another. To make a store of a backup: "
+        f"leasehold restore '{path}' --store NEW",
+        path=str(path),
+    )
+
+
+def no_store(path: Path) -> StoreUnusable:
+    """Return the error for a place where nobody has made a store."""
+    return StoreUnusable(
+        f"there is no store at {path}; `leasehold acquire` makes one, or name another", path=str(path)
+    )
+
+
+def open_identity(
+    folder: int, path: Path, *, create: bool, group: bool = False, replacing: bool = False
+) -> int:
+    """Open the identity file of a store, or make an empty one in a folder with nothing in it.
+
+    Or with a database, if that is about to be replaced.
+    """
+    while True:
+        try:
+            return open_own(folder, IDENTITY)
+        except FileNotFoundError:
+            _refuse_other_content(folder, path, replacing=replacing)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise StoreDamaged(
+                    f"{path / IDENTITY} is a symbolic link; put the file itself in its place", path=str(path)
+                ) from None
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+                raise _read_only(path) from None
+            raise
+        if not create:
+            raise no_store(path)
+        try:
+            os.close(make_file(folder, IDENTITY, 0o660 if group else 0o600))
+        except FileExistsError:
+            continue  # Another thread or process was quicker.
+
+
+def _refuse_other_content(folder: int, path: Path, *, replacing: bool) -> None:
+    """Raise StoreUnusable for a folder without an identity that has something else in it."""
+    names = set(os.listdir(folder)) - _NOT_IN_THE_WAY
+    if not names or IDENTITY in names or (replacing and DATABASE in names):
+        return
+    if DATABASE in names:
+        raise StoreDamaged(
+            f"{path} has a database, but not the identity of a store, without which it cannot be told from a "
+            f"copy; take it into a new store: leasehold restore '{path / DATABASE}' --store NEW",
+            path=str(path),
+        )
+    raise StoreUnusable(
+        f"{path} is a folder with other things in it; name an empty or a new one, such as {path / 'leases'}",
+        path=str(path),
+    )
+
+
+def open_own(folder: int, name: str) -> int:
+    """Open a file of ours for reading and writing, and follow no link."""
+    return os.open(name, _OURS, dir_fd=folder)
+
+
+def make_file(folder: int, name: str, mode: int) -> int:
+    """Make an empty file that was not there; return it open."""
+    descriptor = os.open(name, _OURS | os.O_CREAT | os.O_EXCL, mode, dir_fd=folder)
     try:
         os.fchmod(descriptor, mode)  # whatever the umask says
-    finally:
+        if (
+            os.geteuid() == 0
+        ):  # Like SQLite: what root makes in somebody's store, its owner has to be able to use.
+            status = os.fstat(folder)
+            os.fchown(descriptor, status.st_uid, status.st_gid)
+    except BaseException:
         os.close(descriptor)
+        raise
+    return descriptor
+
+
+def hide_from_git(folder: int) -> None:
+    """Keep a store that lives in a work tree out of its commits: a clone of it would be a copy."""
+    try:
+        descriptor = make_file(folder, _GIT_IGNORE, 0o644)
+    except FileExistsError:
+        return
+    with open(descriptor, "w") as file:
+        file.write("*\n")
 
 
 def refuse_network(path: Path) -> None:
@@ -116,7 +213,7 @@ def file_system_of(path: Path, mount_table: str | None = None) -> str:
     """Return the type of the file system that `path` is, or would be, on."""
     if mount_table is None:
         mount_table = os.fsdecode(Path("/proc/self/mountinfo").read_bytes())
-    place = path.absolute().parent.resolve()
+    place = Path(os.path.realpath(path))  # which, unlike Path.resolve, says nothing of loops
     best, kind = "", "unknown"
     for line in mount_table.splitlines():
         before, _, after = line.partition(" - ")

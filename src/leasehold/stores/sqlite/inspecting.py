@@ -10,10 +10,9 @@ from pathlib import Path
 
 import apsw
 
-from leasehold.errors import StoreUnusable
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.family import Families
-from leasehold.stores.sqlite.backup import staged
+from leasehold.stores.sqlite.backup import refuse_other_than_file, staged
 from leasehold.stores.sqlite.copying import Reporter, look_into
 from leasehold.stores.sqlite.files import resolved
 from leasehold.stores.sqlite.reading import SqliteSnapshot
@@ -35,12 +34,11 @@ class Inspected:
 
 @contextmanager
 def inspected(backup_file: Path | str, *, families: Families = LEASES) -> Iterator[Inspected]:
-    """Open a backup, or a copy of a store's file, with the families that it is to be read with.
+    """Open a backup, or a copy of a store's database, with the families that it is to be read with.
 
     Raises StoreUnusable for anything else.
     """
     source = resolved(backup_file)
-    if not source.is_file():
-        raise StoreUnusable(f"there is no backup at {source}; check the path", path=str(source))
+    refuse_other_than_file(source)
     with staged(source, Reporter(None, rounds=1)) as copy:
         yield Inspected(copy, families)

@@ -1,4 +1,4 @@
-"""The private keys of a store: one small file each, in a folder beside the store's file.
+"""The private keys of a store: one small file each, in a folder of their own in the store's.
 
 A key file is made exclusively, readable for its owner only, and is on the disk before the key is used. In a
 store that a group shares, every user has keys of their own, and nobody but the owner can read or remove
@@ -16,6 +16,7 @@ from leasehold.engine.signing import SEED_BYTES, SigningKey, new_key
 from leasehold.errors import StoreUnusable
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.failures import system_error
+from leasehold.stores.sqlite.files import DATABASE, KEYS
 
 _SUFFIX = ".key"
 _HEADING = "leasehold Ed25519 private key 1"
@@ -25,7 +26,7 @@ class KeyFolder:
     """The keys that this user has for one store."""
 
     def __init__(self, store_path: Path) -> None:
-        self.path = store_path.with_name(f"{store_path.name}-keys")
+        self.path = store_path / KEYS
         self._store_path = store_path
 
     def at_hand(self) -> list[str]:
@@ -34,14 +35,13 @@ class KeyFolder:
             found = sorted(self.path.glob(f"*{_SUFFIX}"))
         except OSError as error:
             raise system_error(error, str(self.path)) from error
-        return [file.name.removesuffix(_SUFFIX) for file in found if os.access(file, os.R_OK)]
+        return [file.name.removesuffix(_SUFFIX) for file in found if _is_at_hand(file)]
 
     def load(self, key_id: str) -> SigningKey:
         """Return a key; raise StoreUnusable if its file is open to others, or does not hold it."""
         file = self.path / f"{key_id}{_SUFFIX}"
         try:
-            mode = stat.S_IMODE(file.stat().st_mode)
-            text = file.read_text(encoding="ascii", errors="replace")
+            text, mode = _read(file)
         except OSError as error:
             raise system_error(error, str(file)) from error
         if mode & 0o077:
@@ -83,12 +83,25 @@ class KeyFolder:
 
     def _make_folder(self) -> None:
         """Let those in who may write the store; the sticky bit keeps each user's files from the others."""
-        shared = bool(self._store_path.stat().st_mode & stat.S_IWGRP)
+        shared = bool((self._store_path / DATABASE).stat().st_mode & stat.S_IWGRP)
         try:
             self.path.mkdir(mode=0o700)
         except FileExistsError:
             return
         self.path.chmod(0o3770 if shared else 0o700)
+
+
+def _is_at_hand(file: Path) -> bool:
+    """Say whether a file is a key that this user may use: their own, or for root anybody's; never a link."""
+    status = file.lstat()
+    return stat.S_ISREG(status.st_mode) and os.geteuid() in (0, status.st_uid) and os.access(file, os.R_OK)
+
+
+def _read(file: Path) -> tuple[str, int]:
+    """Return what a file says, and its mode."""
+    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(descriptor, encoding="ascii", errors="replace") as opened:
+        return opened.read(), stat.S_IMODE(os.fstat(descriptor).st_mode)
 
 
 def _parse(text: str) -> SigningKey | None:

@@ -1,7 +1,7 @@
-"""One process's hold on the store's file: a connection that writes, and one that reads.
+"""One process's hold on a store: its place in the folder, a connection that writes, and one that reads.
 
-It is never mended. When the path leads to another file, or when the process forks, it is retired, and
-whoever comes next opens a new one:
+It is never mended. When the files are not what they were (`place`), or when the process forks, it is retired,
+and whoever comes next opens a new one:
 
 - A file that was removed or replaced lives on for those who have it open. To write on in it would be to
   grant leases that nobody else can see.
@@ -11,62 +11,107 @@ whoever comes next opens a new one:
 """
 
 import os
+import random
 import threading
-from contextlib import ExitStack, closing
+import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from leasehold.engine.clock import Clock
-from leasehold.errors import StoreUnusable
+from leasehold.engine.port import Head
+from leasehold.errors import StoreDamaged, StoreUnusable
 from leasehold.kernel.ledger.authority import ClockReading
-from leasehold.stores.sqlite.connection import open_connection, refuse_foreign_file
-from leasehold.stores.sqlite.failures import system_error, translated
-from leasehold.stores.sqlite.identity import identity_of
+from leasehold.stores.sqlite.connection import close_connection, open_connection, refuse_foreign_file
+from leasehold.stores.sqlite.failures import translated
+from leasehold.stores.sqlite.files import DATABASE, TURNSTILE, WRITER
+from leasehold.stores.sqlite.identity import encode_note
 from leasehold.stores.sqlite.migrations import is_current, migrate, refuse_newer
-from leasehold.stores.sqlite.write_queue import turn
+from leasehold.stores.sqlite.place import Changed, Place
+from leasehold.stores.sqlite.write_queue import WriteQueue, turn
+
+_ATTEMPTS = 100
+_PAUSE_SECONDS = 0.01
+
+
+def open_file(
+    path: Path,
+    *,
+    durability: str,
+    clock: Clock,
+    vfs: str | None = None,
+    create: bool = False,
+    group: bool = False,
+    replacing: bool = False,
+) -> "OpenFile":
+    """Enter a store's folder and open its database; raise StoreUnusable if that must not be.
+
+    `replacing` begins anew in a folder whose files are damaged, or not what they were.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            place = Place(
+                path,
+                boot_id=clock.boot_id,
+                wall_ns=clock.wall_ns,
+                create=create,
+                group=group,
+                replacing=replacing,
+            )
+            return OpenFile(place, durability=durability, clock=clock, vfs=vfs)
+        except Changed:
+            # Somebody else came, or left, between two steps of ours.
+            time.sleep(_PAUSE_SECONDS * random.random())
+    raise StoreUnusable(
+        f"the files in {path} keep changing; find out who moves or replaces them", path=str(path)
+    )
 
 
 class OpenFile:
-    """The connections to one file, and which file that is."""
+    """The connections to one store's database, and its place in the folder."""
 
-    def __init__(self, path: Path, *, durability: str, clock: Clock, vfs: str | None) -> None:
-        self._path = str(path)
+    def __init__(self, place: Place, *, durability: str, clock: Clock, vfs: str | None) -> None:
+        self.place = place
         self._clock = clock
         self.writing = threading.Lock()
         """Held by who uses the writer."""
         self.reading = threading.Lock()
         """Held by who uses the reader."""
         self._retired = False
-        # Asked before the file is opened: one that takes its place meanwhile must not pass for it.
-        self._status = _status(self._path)
-        self.identity = identity_of(path)
-        if (self._status.st_dev, self._status.st_ino) in _tainted:
-            raise StoreUnusable(
-                f"this process was forked in the middle of a use of {path}, and can never use it safely; "
-                "use it from a new process",
-                path=self._path,
-            )
-        refuse_foreign_file(path)
-        with ExitStack() as undo, translated(self._path):
-            self.writer = open_connection(path, durability=durability, vfs=vfs)
-            undo.callback(self.writer.close)
-            refuse_newer(self.writer, path)
-            if not is_current(self.writer):
-                with turn(path):
-                    migrate(self.writer, path)
-            self.reader = open_connection(path, durability=durability, vfs=vfs)
+        self._queue: WriteQueue | None = None
+        """The one that is known to have the right locks."""
+        self.verified: tuple[bytes, object] | None = None
+        """The last note that the content was compared with, and what SQLite knew that content by."""
+        with ExitStack() as undo:
+            undo.callback(place.leave)
+            path, database = place.path, place.database
+            _refuse_tainted(path)
+            _refuse_overwritten(database)
+            with translated(str(path)):
+                self.writer = open_connection(database, durability=durability, vfs=vfs)
+                undo.callback(close_connection, self.writer)
+                refuse_newer(self.writer, path)
+                if not is_current(self.writer):
+                    with turn(path):
+                        migrate(self.writer, path)
+                self.reader = open_connection(database, durability=durability, vfs=vfs)
+                undo.callback(close_connection, self.reader)
+                place.settle()
             undo.pop_all()
+        self._identity, self._cause = place.record.name, place.record.cause
 
     def is_current(self) -> bool:
-        """Say whether this is still the file that the path leads to. Asked by who holds a lock."""
-        if self._retired:
-            return False
-        try:
-            status = os.stat(self._path)
-        except OSError:
-            return False
-        return status.st_ino == self._status.st_ino and status.st_dev == self._status.st_dev
+        """Say whether the store's files are still what they were. Asked by who holds a lock."""
+        return not self._retired and self.place.is_current()
 
-    def read_clock(self) -> ClockReading:
+    def may_write(self, queue: WriteQueue) -> bool:
+        """Say whether this was not retired, and a queue has the locks that everybody inside has."""
+        if queue is not self._queue and not self._retired:
+            holds = self.place.holds
+            if holds(WRITER, queue.writer) and holds(TURNSTILE, queue.turnstile):
+                self._queue = queue
+        return queue is self._queue and not self._retired
+
+    def read_clock(self, *, forgets: bool = False) -> ClockReading:
         """Read the authority clock: the machine's, which all processes share."""
         clock = self._clock
         # Wall time first: what a lease has left, added to it, is never later than the truth.
@@ -74,8 +119,17 @@ class OpenFile:
             wall_ns=clock.wall_ns(),
             tick_value=clock.tick_ns(),
             boot_id=clock.boot_id,
-            identity=self.identity,
+            identity=self._identity,
+            cause=self._cause,
+            epoch_floor=self.place.record.epoch,
+            forgets=forgets,
         )
+
+    def keep(self, head: Head, revision: object) -> None:
+        """Note what was just committed; raise StoreFailed if others will not find it."""
+        note = encode_note(head.position, head.hash, log_counts=True)
+        self.place.keep(note)
+        self.verified = (note, revision)
 
     def retire(self, patience_seconds: float = -1) -> bool:
         """Close the connections once nobody uses them; return False if they are still used after a while."""
@@ -87,8 +141,10 @@ class OpenFile:
             try:
                 if not self._retired:
                     self._retired = True
-                    with closing(self.reader), closing(self.writer):
-                        pass
+                    with ExitStack() as leaving:
+                        leaving.callback(self.place.leave)
+                        leaving.callback(close_connection, self.writer)
+                        leaving.callback(close_connection, self.reader)
             finally:
                 self.reading.release()
         finally:
@@ -97,21 +153,34 @@ class OpenFile:
 
 
 def abandon(path: Path, opened: OpenFile | None) -> None:
-    """In a forked child, give up a file that was in use: never to be closed here, nor opened again."""
+    """In a forked child, give up a store that was in use: never to be closed here, nor opened again."""
     _abandoned.append(opened)
-    status = _status(str(path))
-    _tainted.add((status.st_dev, status.st_ino))
+    _tainted.add(_inode(path))
 
 
-def _status(path: str) -> os.stat_result:
-    try:
-        return os.stat(path)
-    except FileNotFoundError as error:
+def _refuse_tainted(path: Path) -> None:
+    if _tainted and _inode(path) in _tainted:
         raise StoreUnusable(
-            f"the store at {path} was removed while it was in use; connect again to make a new one", path=path
-        ) from error
-    except OSError as error:
-        raise system_error(error, path) from error
+            f"this process was forked in the middle of a use of {path}, and can never use it safely; "
+            "use it from a new process",
+            path=str(path),
+        )
+
+
+def _refuse_overwritten(database: Path) -> None:
+    """Raise StoreDamaged if the store's own file has the content of something else."""
+    try:
+        refuse_foreign_file(database)
+    except StoreUnusable as error:
+        raise StoreDamaged(str(error), path=str(database)) from error
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    try:
+        status = os.stat(path / DATABASE)
+    except OSError:
+        return (0, 0)
+    return status.st_dev, status.st_ino
 
 
 _abandoned: list[OpenFile | None] = []

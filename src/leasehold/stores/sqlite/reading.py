@@ -11,6 +11,7 @@ import apsw
 from msgspec.structs import replace
 
 from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
+from leasehold.errors import StoreUnusable
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.authority import Authority, ClockReading
 from leasehold.kernel.ledger.chain import Entry
@@ -20,6 +21,7 @@ from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.records import Keys, Records
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
+from leasehold.stores.sqlite.identity import decode_note
 from leasehold.stores.sqlite.listing import entries_statement, leases_statement
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
@@ -53,6 +55,8 @@ _ERAS = "SELECT number, boot_id, first_tick, last_tick, rate FROM eras"
 _ERA = f"{_ERAS} WHERE number = ?"
 _ROWS = f"SELECT {LEDGER_COLUMNS} FROM events WHERE position > ? ORDER BY position LIMIT ?"
 
+_HASH = "SELECT hash FROM events WHERE position = ?"
+
 _SOFT_VALUES = "SELECT key, value FROM soft_state WHERE family = ?"
 
 
@@ -62,19 +66,41 @@ class SqliteSnapshot:
     def __init__(
         self,
         connection: apsw.Connection,
-        reading: Callable[[], ClockReading],
+        read_clock: Callable[..., ClockReading],
         cursor: apsw.Cursor | None = None,
         shelves: Shelves = LEASE_SHELVES,
+        *,
+        note: bytes | None = None,
     ) -> None:
         self._connection = connection
         self._cursor = cursor or connection.cursor()
         """One for all that is read whole at once: making one costs as much as a small statement."""
         self._execute = self._cursor.execute
         self._shelves = shelves
-        self.reading = reading
+        self._read_clock = read_clock
+        self._note = note
+        """What is known from outside the database to have been committed; None: nothing is."""
         self._registrar: Row | None = None
         """Not read yet; or empty, if nobody has used this store."""
         self._authority: Authority | None = None
+
+    def reading(self) -> ClockReading:
+        """Read the authority clock, and whether this is what was there at the last commit."""
+        return (
+            self._read_clock() if self._note is None else self._read_clock(forgets=self._forgets(self._note))
+        )
+
+    def _forgets(self, written: bytes) -> bool:
+        """Say whether an entry is missing that was noted when it was committed."""
+        note = decode_note(written)
+        if note is None:
+            raise StoreUnusable(
+                "the identity file of the store is damaged; `leasehold doctor` says which it is"
+            )
+        if note.position == 0 or (note.position, note.hash) == (self.head.position, self.head.hash):
+            return False
+        # Who commits and is killed before it notes that leaves a note that is behind.
+        return bool(self._execute(_HASH, (note.position,)).get != note.hash)
 
     @property
     def families(self) -> Families:

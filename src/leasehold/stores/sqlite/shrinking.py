@@ -5,34 +5,35 @@ the file rewritten: nobody else can write meanwhile, and on the disk there has t
 Whoever reads is not disturbed, but may keep the file from getting shorter until its log is next cut.
 """
 
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import apsw
 
-from leasehold.stores.sqlite.connection import open_connection
+from leasehold.engine.clock import SystemClock
+from leasehold.stores.sqlite.backup import opened_in
 from leasehold.stores.sqlite.failures import translated
 from leasehold.stores.sqlite.write_queue import PATIENCE_SECONDS, turn
 
 
 def free_bytes(store_path: Path) -> int:
-    """Return how much of a store's file is free for what comes."""
-    with translated(str(store_path)), closing(open_connection(store_path, durability="full")) as connection:
-        pages: int = connection.pragma("freelist_count")
-        size_bytes: int = connection.pragma("page_size")
+    """Return how much of a store's database is free for what comes."""
+    with opened_in(store_path, clock=SystemClock()) as opened, translated(str(store_path)):
+        pages: int = opened.reader.pragma("freelist_count")
+        size_bytes: int = opened.reader.pragma("page_size")
     return pages * size_bytes
 
 
 def shrink(store_path: Path, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-    """Rewrite the file without its free pages.
+    """Rewrite the database without its free pages.
 
     Raises StoreBusy if another process is writing for longer than `patience_seconds`.
     """
     with (
+        opened_in(store_path, clock=SystemClock()) as opened,
         turn(store_path, patience_seconds),
         translated(str(store_path)),
-        closing(open_connection(store_path, durability="full")) as connection,
     ):
-        connection.execute("VACUUM")
+        opened.writer.execute("VACUUM")
         with suppress(apsw.BusyError):
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            opened.writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)

@@ -1,10 +1,11 @@
-"""Transactions, snapshots and waiting on one SQLite file; and what happens to all that in a fork.
+"""Transactions, snapshots and waiting on one SQLite database; and what happens to all that in a fork.
 
 One connection writes, behind the write queue; another reads, and no writer waits for it. Both are closed
 before this process forks, and opened again where they are needed; a fork waits for the transactions of other
 threads to end. A child that was forked without that, because they did not end in time, is refused the store.
 """
 
+import os
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -16,16 +17,16 @@ from leasehold.engine.news import News
 from leasehold.engine.port import WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.turn import Turn
-from leasehold.errors import ClientClosed, InvalidInput
+from leasehold.errors import ClientClosed, InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.family import Families
 from leasehold.stores.sqlite import files
 from leasehold.stores.sqlite.bells import SocketBells
 from leasehold.stores.sqlite.connection import DURABILITIES
-from leasehold.stores.sqlite.failures import store_error
+from leasehold.stores.sqlite.failures import store_error, system_error
 from leasehold.stores.sqlite.forks import register
 from leasehold.stores.sqlite.key_files import KeyFolder
-from leasehold.stores.sqlite.opened import OpenFile, abandon
+from leasehold.stores.sqlite.opened import OpenFile, abandon, open_file
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.shelves import Shelves
 from leasehold.stores.sqlite.soft import SqliteSoftState
@@ -40,7 +41,7 @@ _FORK_PATIENCE_SECONDS = 5.0
 
 
 class SqliteStore:
-    """Records and the ledger in one SQLite file."""
+    """Records and the ledger in one SQLite database, which is in a folder of its own."""
 
     def __init__(
         self,
@@ -66,10 +67,11 @@ class SqliteStore:
         self._closed = False
         self._file: OpenFile | None = None
         self._queue: WriteQueue | None = None
-        files.prepare(self.path, group=group, create=create)
+        self._group = group
+        self._was_open = False
         self._renew_locks()
         register(self)
-        self._open_file()
+        self._open_file(create=create)
 
     @property
     def url(self) -> str:
@@ -88,7 +90,7 @@ class SqliteStore:
         """Held to open the file, to give it up, and during a fork."""
         self._grown = News()
 
-    def _open_file(self) -> OpenFile:
+    def _open_file(self, *, create: bool = False) -> OpenFile:
         opened = self._file
         if opened is not None:
             return opened
@@ -96,8 +98,31 @@ class SqliteStore:
             if self._closed:
                 raise ClientClosed("this store was closed; connect again")
             if self._file is None:
-                self._file = OpenFile(self.path, durability=self.durability, clock=self.clock, vfs=self._vfs)
+                if self._was_open:
+                    self._refuse_gone()
+                self._file = open_file(
+                    self.path,
+                    durability=self.durability,
+                    clock=self.clock,
+                    vfs=self._vfs,
+                    create=create,
+                    group=self._group,
+                )
+                self._was_open = True
             return self._file
+
+    def _refuse_gone(self) -> None:
+        """Raise StoreUnusable if there is nothing any more where the store was."""
+        try:
+            os.stat(self.path)
+        except FileNotFoundError as error:
+            raise StoreUnusable(
+                f"the store at {self.path} was moved or removed while it was in use; connect again to make a "
+                "new one",
+                path=str(self.path),
+            ) from error
+        except OSError as error:
+            raise system_error(error, str(self.path)) from error
 
     def _give_up(self, opened: OpenFile) -> None:
         """Let the next use open the file anew."""
@@ -117,19 +142,19 @@ class SqliteStore:
     def _write(self, blocking: bool, durability: str) -> Generator[SqliteTransaction, None, None]:
         self._turn.begin(blocking=blocking)
         try:
-            current = False
-            while not current:
+            is_done = False
+            while not is_done:
                 opened = self._file or self._open_file()
                 queue = self._queue or self._open_queue()
                 queue.enter(blocking=blocking)
                 try:
                     with opened.writing:
-                        current = opened.is_current()
-                        if current:
+                        is_done = opened.may_write(queue) and (
                             yield from self._transaction(opened, durability)
+                        )
                 finally:
                     queue.leave()
-                if not current:
+                if not is_done:
                     self._give_up_queue()
                     self._give_up(opened)
         finally:
@@ -138,7 +163,8 @@ class SqliteStore:
                 self._close_queue()
         self._grown.tell()
 
-    def _transaction(self, opened: OpenFile, durability: str) -> Generator[SqliteTransaction, None, None]:
+    def _transaction(self, opened: OpenFile, durability: str) -> Generator[SqliteTransaction, None, bool]:
+        """Lend out a transaction; return False, and lend out none, if the files are not what they were."""
         connection = opened.writer
         cursor = connection.cursor()
         is_unusual = durability != self.durability
@@ -147,9 +173,15 @@ class SqliteStore:
                 connection.pragma("synchronous", DURABILITIES[durability])
             try:
                 cursor.execute("BEGIN IMMEDIATE")
-                transaction = SqliteTransaction(connection, opened.read_clock, cursor, self._shelves)
+                # Now that nobody else can write: whatever is decided from here on is decided on these files.
+                if not opened.is_current():
+                    return False
+                transaction = SqliteTransaction(
+                    connection, opened.read_clock, cursor, self._shelves, opened=opened
+                )
                 transaction.revision = (connection, connection.data_version())
                 yield transaction
+                return True
             finally:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
@@ -185,9 +217,11 @@ class SqliteStore:
         connection = opened.reader
         cursor = connection.cursor()
         try:
+            # The note is read first: what it says was committed before this begins.
+            note = opened.place.identity.note()
             try:
                 cursor.execute("BEGIN")  # Within: Ctrl-C may come when it was executed.
-                snapshot = SqliteSnapshot(connection, opened.read_clock, cursor, self._shelves)
+                snapshot = SqliteSnapshot(connection, opened.read_clock, cursor, self._shelves, note=note)
                 _ = snapshot.head  # Not before something is read does SQLite fix what this will see.
                 yield snapshot
             finally:

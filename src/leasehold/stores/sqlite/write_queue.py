@@ -2,7 +2,7 @@
 
 SQLite's own waiting is a sleep and a retry, in which a process that commits in a loop starves the others.
 Here a writer first passes a turnstile and then takes the writer's lock, both advisory locks on files
-beside the store:
+in the store's folder, which are there once somebody has opened the store:
 
     lock the turnstile → lock the writer → unlock the turnstile → … write … → unlock the writer
 
@@ -16,7 +16,6 @@ until it goes on or dies; `writer_of` names it.
 
 import fcntl
 import os
-import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from pathlib import Path
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import StoreBusy
 from leasehold.stores.sqlite.failures import system_error
+from leasehold.stores.sqlite.files import TURNSTILE, WRITER, open_own
 
 PATIENCE_SECONDS = 30.0
 """How long those wait for their turn who cannot come back later: who migrates, or restores."""
@@ -36,38 +36,40 @@ class WriteQueue:
 
     def __init__(self, path: Path) -> None:
         try:
-            # Who may write the store has to be able to queue for it.
-            mode = stat.S_IMODE(path.stat().st_mode)
-            self._turnstile = _open_lock(_turnstile(path), mode)
+            folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
             try:
-                self._writer = _open_lock(_writer_lock(path), mode)
-            except BaseException:
-                os.close(self._turnstile)
-                raise
+                self.turnstile = open_own(folder, TURNSTILE)
+                try:
+                    self.writer = open_own(folder, WRITER)
+                except BaseException:
+                    os.close(self.turnstile)
+                    raise
+            finally:
+                os.close(folder)
         except OSError as error:
             raise system_error(error, str(path)) from error
-        self.leave = partial(fcntl.flock, self._writer, fcntl.LOCK_UN)
+        self.leave = partial(fcntl.flock, self.writer, fcntl.LOCK_UN)
         """Let the next writer in. Not a method of ours: Ctrl-C could come before its first line."""
 
     def enter(self, *, blocking: bool) -> None:
         """Take the writer's lock; raise WouldBlock instead of waiting if not `blocking`."""
         operation = fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB
         try:
-            fcntl.flock(self._turnstile, operation)
-            fcntl.flock(self._writer, operation)
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+            fcntl.flock(self.turnstile, operation)
+            fcntl.flock(self.writer, operation)
+            fcntl.flock(self.turnstile, fcntl.LOCK_UN)
         except BaseException as error:
             # Also Ctrl-C, which may come when a lock has just been taken.
-            fcntl.flock(self._writer, fcntl.LOCK_UN)
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+            fcntl.flock(self.writer, fcntl.LOCK_UN)
+            fcntl.flock(self.turnstile, fcntl.LOCK_UN)
             if isinstance(error, BlockingIOError):
                 raise WouldBlock from None
             raise
 
     def close(self) -> None:
         """Close both lock files, which frees what this process holds of them."""
-        os.close(self._turnstile)
-        os.close(self._writer)
+        os.close(self.turnstile)
+        os.close(self.writer)
 
 
 def writer_of(path: Path) -> int | None:
@@ -85,11 +87,11 @@ def in_the_way(path: Path) -> list[int]:
         words = line.split()
         if words[1] == "FLOCK":
             locked[words[5]] = int(words[4])
-    files = [_locked_file(name) for name in (_writer_lock(path), _turnstile(path))]
+    files = [_locked_file(path / name) for name in (WRITER, TURNSTILE)]
     return [locked[file] for file in files if file in locked]
 
 
-def _locked_file(path: str) -> str:
+def _locked_file(path: Path) -> str:
     """Return how /proc/locks calls a file."""
     try:
         status = os.stat(path)
@@ -140,18 +142,3 @@ def _busy(path: Path, patience_seconds: float) -> StoreBusy:
         path=str(path),
         process_id=process_id,
     )
-
-
-def _writer_lock(path: Path) -> str:
-    return f"{path}-writer"
-
-
-def _turnstile(path: Path) -> str:
-    return f"{path}-turnstile"
-
-
-def _open_lock(path: str, mode: int) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
-    if os.fstat(descriptor).st_uid == os.geteuid():
-        os.fchmod(descriptor, mode)
-    return descriptor

@@ -1,14 +1,17 @@
 """How a batch becomes rows: all of them, or none."""
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from itertools import repeat
 from types import TracebackType
 from typing import Generic, TypeVar
 
+import apsw
 import msgspec
 
-from leasehold.engine.port import Batch, Pruned
+from leasehold.engine.port import Batch, Head, Pruned
+from leasehold.kernel.ledger.authority import ClockReading
 from leasehold.kernel.ledger.state import State
+from leasehold.stores.sqlite.opened import OpenFile
 from leasehold.stores.sqlite.reading import SqliteSnapshot
 from leasehold.stores.sqlite.rows import (
     AUTHORITY_COLUMNS,
@@ -19,6 +22,7 @@ from leasehold.stores.sqlite.rows import (
     event_columns,
     key_columns,
 )
+from leasehold.stores.sqlite.shelves import LEASE_SHELVES, Shelves
 from leasehold.stores.sqlite.shelves.shelf import as_json
 
 _Yielded = TypeVar("_Yielded")
@@ -38,7 +42,21 @@ _DROP_SOFT = "DELETE FROM soft_state WHERE family = ?1 AND key IN (SELECT value 
 
 
 class SqliteTransaction(SqliteSnapshot):
-    """The only writer of the file while it lasts; the connection holds SQLite's write lock."""
+    """The only writer of the database while it lasts; the connection holds SQLite's write lock."""
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        read_clock: Callable[..., ClockReading],
+        cursor: apsw.Cursor | None = None,
+        shelves: Shelves = LEASE_SHELVES,
+        *,
+        opened: OpenFile | None = None,
+    ) -> None:
+        note = None if opened is None else opened.place.identity.note()
+        super().__init__(connection, read_clock, cursor, shelves, note=note)
+        self._opened = opened
+        """None: a copy that nobody else knows of."""
 
     revision: object = None
     """What SQLite knows the content by, which is worth something on this connection only; None: not any more.
@@ -46,6 +64,8 @@ class SqliteTransaction(SqliteSnapshot):
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
+        if self._opened is not None and batch.opens_epoch:
+            self._opened.place.keep_epoch(batch.authority.epoch)
         cursor = self._cursor
         if batch.changes:
             self._shelves.write(cursor, batch.changes)
@@ -59,8 +79,21 @@ class SqliteTransaction(SqliteSnapshot):
             self._execute(_SET_AUTHORITY, (1, *authority_columns(batch.authority)))
         if batch.pruned is not None:
             self._prune(batch.pruned)
+        last = batch.entries[-1]
+        self._commit(Head(position=last.position, hash=last.hash))
+
+    def _commit(self, head: Head) -> None:
+        """Commit, and note where the ledger ends now, before anybody is told that it does."""
         self._execute("COMMIT")
         self.revision = (self._connection, self._connection.data_version())
+        if self._opened is not None:
+            self._opened.keep(head, self.revision)
+
+    def _forgets(self, written: bytes) -> bool:
+        """Spare the look into the database if this is what we left there ourselves."""
+        if self._opened is not None and self._opened.verified == (written, self.revision):
+            return False
+        return super()._forgets(written)
 
     def _prune(self, pruned: Pruned) -> None:
         self._shelves.forget(self._cursor, pruned.forgotten)
@@ -84,7 +117,7 @@ class SqliteTransaction(SqliteSnapshot):
         cursor.executemany(_END_ERA, (era_columns(era) for era in state.eras.values()))
         cursor.executemany(_SET_KEY, (key_columns(key) for key in state.keys.values()))
         cursor.execute(_SET_AUTHORITY, (1, *authority_columns(state.authority)))
-        cursor.execute("COMMIT")
+        self._commit(self.head)
 
     def put_soft(self, family: str, values: Mapping[str, bytes]) -> None:
         """Write soft state and commit it: nothing else happens in this transaction."""

@@ -182,7 +182,7 @@ class Keeping(Opening):
     def test_the_registrars_record_reads_back_and_is_replaced_by_the_next(self, tmp_path: Path) -> None:
         second = authority(
             epoch=(1 << 21) - 1,
-            counter=(1 << 32) - 1,
+            counter=(1 << 23) - 1,
             era=5,
             era_first_tick=-3,
             boot_id="boot é",

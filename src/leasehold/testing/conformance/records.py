@@ -24,7 +24,7 @@ def lease(lease_id: str = "lease-1", **fields: Any) -> Lease:
     defaults: dict[str, Any] = {
         "resource": "door",
         "holder": "ann",
-        "token": (1 << 32) + 1,
+        "token": (1 << 23) + 1,
         "ttl_ns": 50,
         "issued_tick": Tick(value=50),
         "expires_tick": Tick(value=100),

@@ -41,7 +41,7 @@ def test_a_free_resource_is_granted_with_everything_the_claim_said(registrar: Re
             tenant="acme",
             resource="door",
             holder="ann",
-            token=2**32 + 1,
+            token=2**23 + 1,
             ttl_ns=TTL,
             issued_tick=Tick(value=registrar.clock),
             expires_tick=Tick(value=registrar.clock + TTL),
