@@ -9,10 +9,9 @@ from pathlib import Path
 
 from leasehold.engine.chores import Chore
 from leasehold.engine.jobs import BackedUp, Backup, Carrier, Job
-from leasehold.engine.port import Store
+from leasehold.engine.port import Progress, Store
 from leasehold.engine.questions import Certify, Question
 from leasehold.engine.registrar import Registrar, Reply
-from leasehold.engine.walking import Progress
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.quotas import Quotas

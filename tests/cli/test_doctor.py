@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.shell import EXECUTABLE, Result, Shell
 
-CHECKS = ["library", "file system", "permissions", "schema", "clock", "writer", "ledger"]
+CHECKS = ["library", "file system", "permissions", "schema", "clock", "writer", "storage", "ledger"]
 
 
 @pytest.fixture
@@ -187,6 +187,14 @@ def test_a_changed_history_is_a_problem_and_its_place_is_named(used: Shell) -> N
 def test_a_table_that_differs_from_the_history_is_a_problem(used: Shell) -> None:
     change(used, "UPDATE leases SET holder = 'mallory'")
     assert "the ledger says" in problems(used)["ledger"]["detail"]
+
+
+def test_a_trigger_that_somebody_added_is_a_problem(used: Shell) -> None:
+    change(used, "CREATE TRIGGER spy AFTER DELETE ON leases BEGIN DELETE FROM leases; END")
+    found = problems(used)
+    assert found.keys() == {"storage"}
+    assert found["storage"]["detail"] == "the schema has a trigger spy that leasehold did not make"
+    assert "leasehold restore" in found["storage"]["advice"]
 
 
 def test_a_copied_store_is_told_to_begin_a_new_epoch(used: Shell) -> None:

@@ -19,6 +19,18 @@ def test_a_history_that_nobody_touched_is_right(shell: Shell) -> None:
     assert found["head"] == shell.run("head").out.strip() == shell.json("head")["head"]
 
 
+def test_an_index_that_somebody_added_is_a_problem_unless_the_storage_is_skipped(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    tamper(shell, "CREATE INDEX quick ON leases (token)")
+    assert (
+        "PROBLEM  the schema has an index quick that leasehold did not make"
+        in shell.run("verify", code=1).out
+    )
+    assert shell.json("verify", code=1)["storage_checked"] is True
+    assert "SQLite's pages, indexes and schema were not checked" in shell.run("verify", "--skip-storage").out
+    assert shell.json("verify", "--skip-storage")["storage_checked"] is False
+
+
 def test_an_entry_that_was_changed_is_named(shell: Shell) -> None:
     shell.run("acquire", "door")
     shell.run("acquire", "gate")
@@ -155,7 +167,10 @@ def test_a_store_is_verified_as_it_is_also_without_its_registrars_record(shell: 
 
 def test_what_takes_long_tells_a_terminal_how_far_it_is(shell: Shell) -> None:
     live_long_ago(shell.store, leases=600)
-    assert "verifying: 83 %" in shell.terminal(EXECUTABLE, "verify").end()[1]
+    shown = shell.terminal(EXECUTABLE, "verify").end()[1]
+    assert "verifying: 9 %" in shown, "the store itself comes first"
+    assert "verifying: 84 %" in shown
+    assert "verifying: 83 %" in shell.terminal(EXECUTABLE, "verify", "--skip-storage").end()[1]
     assert "rebuilding: 83 %" in shell.terminal(EXECUTABLE, "rebuild").end()[1]
     assert "checking: 83 %" in shell.terminal(EXECUTABLE, "prune", "--dry-run").end()[1]
     assert "copying: 100 %" in shell.terminal(EXECUTABLE, "backup", str(shell.folder / "copy")).end()[1]

@@ -16,9 +16,8 @@ from leasehold import (
     StoreUnusable,
 )
 from leasehold.engine.jobs import CARRIERS, Job, RotateKey, Verify
-from leasehold.engine.port import Store
+from leasehold.engine.port import Progress, Store
 from leasehold.engine.signing import key_id_of
-from leasehold.engine.walking import Progress
 from leasehold.testing.clock import FakeClock
 from tests.client.worlds import World
 from tests.engine.doubles import registrar_of
@@ -54,6 +53,11 @@ async def test_progress_is_told_as_it_comes(leases: Any, monkeypatch: pytest.Mon
     await leases.verify(progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (2, 2)
     assert told == sorted(told)
+
+
+async def test_the_look_at_the_store_itself_can_be_skipped(leases: Any) -> None:
+    assert (await leases.verify()).storage_checked
+    assert not (await leases.verify(skip_storage=True)).storage_checked
 
 
 async def test_a_backup_is_made_where_the_store_has_a_file(world: World, leases: Any, tmp_path: Path) -> None:

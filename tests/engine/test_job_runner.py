@@ -10,9 +10,8 @@ import pytest
 from leasehold.engine.desk import Failure, JobStatus
 from leasehold.engine.job_runner import FINISHED_JOBS, FINISHED_SECONDS, RUNNING_JOBS, JobRunner
 from leasehold.engine.jobs import Backup, Job, Prune, Rebuild, Verify
-from leasehold.engine.port import Store
+from leasehold.engine.port import Progress, Store
 from leasehold.engine.registrar import Registrar
-from leasehold.engine.walking import Progress
 from leasehold.errors import (
     ClientClosed,
     InvalidInput,

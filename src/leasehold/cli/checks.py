@@ -68,6 +68,7 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
         yield _finding("schema", lambda: _schema(path))
         yield _finding("clock", lambda: _clock(store))
         yield _finding("writer", lambda: _writer(store))
+        yield _finding("storage", lambda: _storage(store, progress))
         yield _finding("ledger", lambda: _ledger(store, progress))
     finally:
         store.close()
@@ -205,13 +206,22 @@ def _head(store: SqliteStore) -> int:
         return snapshot.head.position
 
 
+def _storage(store: SqliteStore, progress: Callable[[int, int], None]) -> str:
+    with store.snapshot() as snapshot:
+        found = snapshot.defects(progress)
+    if found:
+        raise Trouble("; ".join(found), _advice_to_restore(store))
+    return "pages and indexes are whole, the schema is leasehold's own"
+
+
 def _ledger(store: SqliteStore, progress: Callable[[int, int], None]) -> str:
     # Whoever asks has these keys in files that only they can read: no need to tell them of their own.
-    found = audit(store, progress, trusted=store.sealer.ring.at_hand())
+    found = audit(store, progress, trusted=store.sealer.ring.at_hand(), skip_storage=True)
     if found.problems:
-        raise Trouble(
-            "; ".join(found.problems),
-            f"keep a copy of {store.path} to examine, and put a backup in place with `leasehold restore`",
-        )
+        raise Trouble("; ".join(found.problems), _advice_to_restore(store))
     entries, leases = f"{found.entries - found.pruned:,} entries", counted(found.leases, "lease")
     return f"{entries}, {leases}: the chain is whole, the tables agree"
+
+
+def _advice_to_restore(store: SqliteStore) -> str:
+    return f"keep a copy of {store.path} to examine, and put a backup in place with `leasehold restore`"

@@ -27,8 +27,9 @@ def add_commands(commands: Commands) -> None:
         "check this machine and the store, and say what to do",
         details="""\
 Checks the SQLite library, the file system, permissions, the store's files, the schema, the clock, whether a
-writer keeps everybody waiting, and the whole ledger: that its chain is unbroken, that the tables say what it
-says, and that no invariant is violated. Changes nothing.
+writer keeps everybody waiting, the storage (SQLite's pages, each index against its table, and that the
+schema has nothing that leasehold did not make), and the whole ledger: that its chain is unbroken, that the
+tables say what it says, and that no invariant is violated. Changes nothing.
 
 example:
   leasehold doctor --store /srv/leases
@@ -42,7 +43,7 @@ def _doctor(arguments: Namespace) -> int:
 
     out = Output(arguments)
     path = store_path(arguments)
-    progress = Progress("checking the ledger", out)
+    progress = Progress("checking", out)
     findings = []
     for finding in examine(path, progress):
         progress.clear()

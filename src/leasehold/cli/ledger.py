@@ -57,10 +57,12 @@ def _add_verify(commands: Commands) -> None:
         details="""\
 Checks every entry: its hash, its seal, that the law could have produced it, that queries find it as what it
 is; replays them all, and compares the result with the tables. Names the first entry that is not right.
-Changes nothing.
+Before that it checks the store itself: SQLite's pages, each index against its table, and that the schema
+has everything that leasehold made and nothing else. Changes nothing.
 
 examples:
   leasehold verify
+  leasehold verify --skip-storage
   leasehold verify --head 4711:9f2c…   (what `leasehold head` printed earlier)
   leasehold verify --backup leases.backup
 
@@ -79,6 +81,9 @@ exit codes: 0 OK · 1 a problem was found, or an error · 2 wrong usage""",
         action="append",
         default=[],
         help="a key that you know, although no admitted key vouches for it; may be repeated",
+    )
+    parser.add_argument(
+        "--skip-storage", action="store_true", help="leave out SQLite's pages, indexes and schema"
     )
 
 
@@ -108,13 +113,17 @@ def _verify(arguments: Namespace) -> int:
 
 
 def _audit(arguments: Namespace, progress: Progress) -> "Audit":
-    keys = {"trusted": arguments.trust, "first_key": arguments.first_key}
+    options = {
+        "trusted": arguments.trust,
+        "first_key": arguments.first_key,
+        "skip_storage": arguments.skip_storage,
+    }
     if arguments.backup is not None:
         from leasehold.cli.sqlite_file import audit_backup
 
-        return audit_backup(arguments.backup, progress, expected=arguments.head, **keys)
+        return audit_backup(arguments.backup, progress, expected=arguments.head, **options)
     with connected_as_operator(arguments) as client:
-        return client.verify(head=arguments.head, progress=progress, **keys)
+        return client.verify(head=arguments.head, progress=progress, **options)
 
 
 def _audit_shape(found: "Audit") -> dict[str, Any]:
@@ -128,6 +137,7 @@ def _audit_shape(found: "Audit") -> dict[str, Any]:
         "unsealed_before": found.unsealed_before,
         "keys": [_key_shape(key) for key in found.keys],
         "first_bad": found.first_bad,
+        "storage_checked": found.storage_checked,
         "problems": found.problems,
     }
 
@@ -139,6 +149,8 @@ def _tell(out: Output, found: "Audit") -> None:
         out.line(f"entries up to {found.unsealed_before} are from before this ledger was sealed")
     if found.pruned:
         out.line(f"entries up to {found.pruned:,} were pruned; a checkpoint stands for them")
+    if not found.storage_checked:
+        out.line("SQLite's pages, indexes and schema were not checked")
     if found.problems:
         out.line("problems were found")
         return

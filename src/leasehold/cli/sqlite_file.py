@@ -9,7 +9,7 @@ from leasehold.errors import StoreUnusable
 
 if TYPE_CHECKING:
     from leasehold.engine.audit import Audit
-    from leasehold.engine.walking import Progress
+    from leasehold.engine.port import Progress
 
 
 def store_path(arguments: Namespace) -> Path:

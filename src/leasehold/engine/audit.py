@@ -1,8 +1,9 @@
-"""Is the history whole and rightly sealed, and do the tables say what it says?
+"""Is the history whole and rightly sealed, do the tables say what it says, and is the store itself undamaged?
 
-An audit walks the ledger from its first entry on, checks every entry and every seal, folds them into the
-state they describe, and compares that with the tables, record by record. It reads one snapshot, so it can run
-while others write. `rebuild` rebuilds the tables from a ledger that has nothing wrong with it.
+An audit first has the store look for defects of its own, unless it is told to skip that. Then it walks the
+ledger from its first entry on, checks every entry and every seal, folds them into the state they describe,
+and compares that with the tables, record by record. It reads one snapshot, so it can run while others write.
+`rebuild` rebuilds the tables from a ledger that has nothing wrong with it.
 """
 
 from collections.abc import Collection
@@ -10,11 +11,11 @@ from collections.abc import Collection
 import msgspec
 
 from leasehold.engine.differences import differences
-from leasehold.engine.port import Head, Readable, Snapshot, Store
+from leasehold.engine.port import Head, Progress, Readable, Snapshot, Store
 from leasehold.engine.recording import refuse_unknown_families
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.signing import key_id_of
-from leasehold.engine.walking import Progress, Walk
+from leasehold.engine.walking import Walk
 from leasehold.errors import LedgerBroken
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.chain import BrokenChain
@@ -22,6 +23,9 @@ from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.state import State, invariants
 
 _PROBLEMS_SHOWN = 20
+
+_WALK_PER_STORAGE = 10
+"""About how many times longer it takes to walk the ledger than to look for defects of the store."""
 
 
 class Audit(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +45,8 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
     keys: list[Key]
     first_bad: int | None
     """The first entry that is not right."""
+    storage_checked: bool
+    """Whether the store itself was looked at as well, and not only what it keeps."""
     problems: list[str]
 
 
@@ -51,17 +57,21 @@ def audit(
     expected: Head | None = None,
     trusted: Collection[str] = (),
     first_key: str | None = None,
+    skip_storage: bool = False,
 ) -> Audit:
-    """Audit a store, or a copy of one; `progress` is told how many entries of how many are done.
+    """Audit a store, or a copy of one; `progress` is told how much of how much is done.
 
     `expected` is a head that was kept elsewhere: the ledger must have it, or have gone on from it. `trusted`
     names keys that are good although no admitted key vouches for them, and `first_key` the one that must
-    be the first.
+    be the first. `skip_storage` leaves out the look for defects of the store itself.
     """
     with store.snapshot() as snapshot:
         walk = Walk(snapshot.families, expected)
         problems: list[str] = []
         first_bad: int | None = None
+        if not skip_storage:
+            in_storage, progress = _shares(progress, snapshot.head.position)
+            problems += snapshot.defects(in_storage)
         try:
             walk.go(snapshot, progress)
             _check_trust(walk, trusted, first_key)
@@ -81,8 +91,24 @@ def audit(
             unsealed_before=walk.unsealed_before if walk.sealed else walk.head.position,
             keys=list(walk.state.keys.values()),
             first_bad=first_bad,
+            storage_checked=not skip_storage,
             problems=problems[:_PROBLEMS_SHOWN],
         )
+
+
+def _shares(progress: Progress | None, entries: int) -> tuple[Progress | None, Progress | None]:
+    """Return what tells the progress of the look at the store, and of the walk after it, as one."""
+    if progress is None:
+        return None, None
+    share = entries // _WALK_PER_STORAGE
+
+    def in_storage(done: int, total: int) -> None:
+        progress(share * done // total, share + entries)
+
+    def in_walk(done: int, total: int) -> None:
+        progress(share + done, share + total)
+
+    return in_storage, in_walk
 
 
 def rebuild(store: Store, progress: Progress | None = None) -> State:
@@ -129,7 +155,7 @@ def _differences(walk: Walk, snapshot: Snapshot) -> list[str]:
     """Return where the tables say something else than the ledger, or nothing that can be read."""
     try:
         tables = snapshot.state()
-    except (LookupError, ValueError, msgspec.MsgspecError) as error:
+    except (LookupError, TypeError, ValueError, msgspec.MsgspecError) as error:
         return [f"a row of the tables cannot be read: {error}"]
     found: list[str] = []
     if walk.head != snapshot.head:

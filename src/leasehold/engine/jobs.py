@@ -10,9 +10,8 @@ import msgspec
 
 from leasehold.engine.audit import Audit, audit, rebuild
 from leasehold.engine.keyholding import retire, rotate, vouch
-from leasehold.engine.port import Head, Store
+from leasehold.engine.port import Head, Progress, Store
 from leasehold.engine.pruning import Pruning, prune
-from leasehold.engine.walking import Progress
 from leasehold.kernel.ledger.keys import Key
 
 
@@ -26,13 +25,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fie
 
 
 class Verify(Job, frozen=True, kw_only=True, omit_defaults=True, tag="verify"):
-    """Check the whole ledger against itself, a head kept elsewhere, and the tables."""
+    """Check the whole ledger against itself, a head kept elsewhere, and the tables; and the store itself."""
 
     result = Audit
 
     head: Head | None = None
     first_key: str | None = None
     trusted: tuple[str, ...] = ()
+    skip_storage: bool = False
+    """Whether to leave out the look for damage of the store itself."""
 
 
 class Prune(Job, frozen=True, kw_only=True, omit_defaults=True, tag="prune"):
@@ -99,7 +100,14 @@ Carrier = Callable[[Any, Store, Progress], Any]
 
 
 def _verify(job: Verify, store: Store, progress: Progress) -> Audit:
-    return audit(store, progress, expected=job.head, trusted=job.trusted, first_key=job.first_key)
+    return audit(
+        store,
+        progress,
+        expected=job.head,
+        trusted=job.trusted,
+        first_key=job.first_key,
+        skip_storage=job.skip_storage,
+    )
 
 
 def _prune(job: Prune, store: Store, progress: Progress) -> Pruning:

@@ -9,7 +9,7 @@ the outcome is unknown. A store that notices at commit that what was read has ch
 `Conflict`, and the engine decides again on fresh records.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -27,6 +27,9 @@ from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.records import Keys, Records
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
+
+Progress = Callable[[int, int], None]
+"""Is told how much of how much is done."""
 
 
 class WouldBlock(Exception):
@@ -197,6 +200,13 @@ class Snapshot(Protocol):
 
     def filing(self, event: Event) -> tuple[object, ...]:
         """Return what this store finds an event by."""
+        ...
+
+    def defects(self, progress: Progress | None = None) -> list[str]:
+        """Return what is wrong with how this store keeps things, whatever the ledger says.
+
+        `progress` is told how much of how much is done; what it raises ends the search.
+        """
         ...
 
     def state(self) -> State:

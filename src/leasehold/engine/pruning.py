@@ -16,11 +16,11 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from leasehold.engine.port import Checkpoint, Pruned, Snapshot, Store, Transaction
+from leasehold.engine.port import Checkpoint, Progress, Pruned, Snapshot, Store, Transaction
 from leasehold.engine.recording import open_epoch, record
 from leasehold.engine.retrying import undisturbed
 from leasehold.engine.sealing import Sealer
-from leasehold.engine.walking import Progress, Walk
+from leasehold.engine.walking import Walk
 from leasehold.errors import InvalidInput, LedgerBroken
 from leasehold.kernel.ledger.authority import Authority, now_of
 from leasehold.kernel.ledger.chain import BrokenChain

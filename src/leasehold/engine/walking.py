@@ -13,7 +13,7 @@ Of entries that were pruned nothing is left to check: the walk starts from what 
 from collections.abc import Callable, Iterable
 
 from leasehold.engine.beginning import find_beginning
-from leasehold.engine.port import Head, LedgerRow, Snapshot
+from leasehold.engine.port import Head, LedgerRow, Progress, Snapshot
 from leasehold.engine.sealing import is_sealed, sealed_by
 from leasehold.engine.signing import is_signed, key_id_of
 from leasehold.kernel.ledger.chain import BrokenChain, link
@@ -30,9 +30,6 @@ from leasehold.kernel.ledger.keys import voucher_message
 from leasehold.kernel.ledger.state import Folding, State
 
 _PAGE = 1_000
-
-Progress = Callable[[int, int], None]
-"""Is told how many entries of how many are done."""
 
 
 class Walk:

@@ -15,10 +15,9 @@ from collections.abc import Callable
 
 from leasehold.engine.desk import answer_of
 from leasehold.engine.jobs import Job
-from leasehold.engine.port import Store
+from leasehold.engine.port import Progress, Store
 from leasehold.engine.pruning import Pruning, prune
 from leasehold.engine.registrar import Registrar
-from leasehold.engine.walking import Progress
 from leasehold.errors import JobCancelled
 from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS, SweepDue, SweptDue
 from leasehold.kernel.ledger.events import REGISTRAR

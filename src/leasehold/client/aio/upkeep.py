@@ -29,10 +29,9 @@ from leasehold.engine.jobs import (
     Verify,
     VouchForKey,
 )
-from leasehold.engine.port import Head
+from leasehold.engine.port import Head, Progress
 from leasehold.engine.pruning import Pruning
 from leasehold.engine.questions import ListKeys
-from leasehold.engine.walking import Progress
 from leasehold.kernel.lease.answers import Ended
 from leasehold.kernel.lease.commands import Revoke
 from leasehold.kernel.ledger.keys import Key
@@ -61,17 +60,20 @@ class AsyncUpkeep:
         head: Head | None = None,
         first_key: str | None = None,
         trusted: Iterable[str] = (),
+        skip_storage: bool = False,
         progress: Progress | None = None,
     ) -> Audit:
-        """Check the whole ledger, its seals, and that the tables say the same; `problems` is empty if so.
+        """Check the store itself, the whole ledger, its seals, and that the tables say the same.
 
-        `head` is one that was kept elsewhere, `first_key` the name of the key that must be the first, and
-        `trusted` names keys that you know although no admitted key vouches for them.
+        `problems` is empty if so. `head` is one that was kept elsewhere, `first_key` the name of the key that
+        must be the first, and `trusted` names keys that you know although no admitted key vouches for them.
+        `skip_storage` leaves out the store itself: SQLite's pages, indexes and schema.
         """
         job = Verify(
             head=known_head(head),
             first_key=None if first_key is None else text("first_key", first_key),
             trusted=tuple(text("trusted", key_id) for key_id in several("trusted", trusted)),
+            skip_storage=skip_storage,
         )
         return await self._session.run(job, Audit, progress)
 

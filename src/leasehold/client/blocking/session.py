@@ -11,8 +11,8 @@ from leasehold.client.session import AnySession
 from leasehold.engine.clock import Clock
 from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
+from leasehold.engine.port import Progress
 from leasehold.engine.questions import Question
-from leasehold.engine.walking import Progress
 from leasehold.errors import JobUnknown, LeaseholdError, StoreError
 from leasehold.kernel.ledger.commands import Command
 

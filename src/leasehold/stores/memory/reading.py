@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
+from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow, Progress
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.authority import Authority, ClockReading
 from leasehold.kernel.ledger.chain import Entry
@@ -103,6 +103,11 @@ class MemorySnapshot:
     def filing(self, event: Event) -> tuple[object, ...]:
         """Return what an event is found by: itself."""
         return (event,)
+
+    def defects(self, progress: Progress | None = None) -> list[str]:
+        """Return nothing: there is no file that could be damaged."""
+        del progress
+        return []
 
     def state(self) -> State:
         """Return everything that the tables say."""

@@ -23,6 +23,7 @@
 - ``inspecting``   looking into a backup, without changing it
 - ``shrinking``    giving room back that nothing needs any more
 - ``copying``      how pages are copied, and a copy is checked
+- ``defects``      damage to the file, and a schema that somebody has changed
 - ``migrations``   the schema, in numbered steps
 """
 

@@ -58,7 +58,7 @@ def check_content(connection: apsw.Connection, path: Path) -> None:
     if connection.pragma("application_id") not in (APPLICATION_ID, BACKUP_APPLICATION_ID):
         raise StoreUnusable(f"{path} is not a backup of a leasehold store; name another file", path=str(path))
     refuse_newer(connection, path)
-    problem = connection.execute("PRAGMA quick_check(1)").get
+    problem = connection.execute("PRAGMA integrity_check(1)").get
     if problem != "ok":
         raise StoreUnusable(f"{path} is damaged ({problem}); use another backup", path=str(path))
 

@@ -52,7 +52,7 @@ def _full(path: str) -> StoreFull:
 
 
 def store_error(
-    error: apsw.Error, path: str, system_errno: int = 0, *, committing: bool = False
+    error: apsw.Error | UnicodeDecodeError, path: str, system_errno: int = 0, *, committing: bool = False
 ) -> StoreError:
     """Return our error for one of SQLite's; `system_errno` is what the system said to SQLite's last call."""
     if system_errno in _NO_SPACE and getattr(error, "extendedresult", 0) in _GROWING:
@@ -76,9 +76,15 @@ def store_error(
             )
         case apsw.NotADBError():
             return StoreUnusable(f"{path} is not a leasehold store; name another file", path=path)
-        case apsw.CorruptError():
+        case apsw.CorruptError() | UnicodeDecodeError():
             return StoreDamaged(
                 f"{path} is damaged ({error}); restore a backup with `leasehold restore`", path=path
+            )
+        case apsw.SQLError():  # Ours are right for the schema that we make.
+            return StoreDamaged(
+                f"{path} has another schema than leasehold made ({error}); restore a backup with "
+                "`leasehold restore`",
+                path=path,
             )
         case _ if committing:
             return StoreFailed(

@@ -4,13 +4,14 @@ Inside one transaction all answers belong to the same moment. Every statement re
 says that it does not. What is asked of the records of a family is asked of its shelf.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
 from msgspec.structs import replace
 
-from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow
+from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow, Progress
 from leasehold.errors import StoreUnusable
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.authority import Authority, ClockReading
@@ -21,6 +22,7 @@ from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.records import Keys, Records
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
+from leasehold.stores.sqlite.defects import find_defects
 from leasehold.stores.sqlite.identity import decode_note
 from leasehold.stores.sqlite.listing import entries_statement, leases_statement
 from leasehold.stores.sqlite.rows import (
@@ -41,7 +43,7 @@ from leasehold.stores.sqlite.shelves.shelf import FEW, as_json
 
 _AUTHORITY = (
     f"SELECT {AUTHORITY_COLUMNS}, {LAST_EVENT_COLUMNS} FROM authority "
-    "JOIN events ON position = (SELECT max(position) FROM events)"
+    "JOIN events ON position = (SELECT max(position) FROM events) LIMIT 1"
 )
 _LEASE = f"SELECT {LEASE_COLUMNS} FROM leases WHERE lease_id = ?"
 # In order of position, because that is how the index keeps equal requests; sorting would cost more.
@@ -191,7 +193,8 @@ class SqliteSnapshot:
 
     def rows(self, after: int, limit: int) -> list[LedgerRow]:
         """Return the ledger as it is kept, behind a position."""
-        return self._connection.execute(_ROWS, (after, limit)).fetchall()
+        with _readable():
+            return self._connection.execute(_ROWS, (after, limit)).fetchall()
 
     @property
     def pruned(self) -> int:
@@ -206,6 +209,10 @@ class SqliteSnapshot:
 
     filing = staticmethod(filing_of)
 
+    def defects(self, progress: Progress | None = None) -> list[str]:
+        """Return what is wrong with the file itself, whatever the ledger says."""
+        return find_defects(self._connection, progress)
+
     def soft_values(self, family: str) -> dict[str, bytes]:
         """Return the soft state of a family."""
         rows: list[Any] = self._execute(_SOFT_VALUES, (family,)).fetchall()
@@ -213,10 +220,20 @@ class SqliteSnapshot:
 
     def state(self) -> State:
         """Return everything that the tables say, but for families that the store was not opened with."""
-        eras = [era_of(row) for row in self._connection.execute(_ERAS)]
-        return State(
-            records=self._shelves.load(self._connection.cursor()),
-            authority=self.authority,
-            eras={era.number: era for era in eras},
-            keys={key.public_key: key for key in self.signing_keys()},
-        )
+        with _readable():
+            eras = [era_of(row) for row in self._connection.execute(_ERAS)]
+            return State(
+                records=self._shelves.load(self._connection.cursor()),
+                authority=self.authority,
+                eras={era.number: era for era in eras},
+                keys={key.public_key: key for key in self.signing_keys()},
+            )
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise ValueError for rows on damaged pages, as for others that cannot be read: an audit names them."""
+    try:
+        yield
+    except apsw.CorruptError as error:
+        raise ValueError(str(error)) from error

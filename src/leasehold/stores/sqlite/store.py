@@ -187,7 +187,7 @@ class SqliteStore:
                     cursor.execute("ROLLBACK")
                 if is_unusual:
                     connection.pragma("synchronous", DURABILITIES[self.durability])
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise store_error(error, str(self.path), connection.system_errno, committing=True) from error
 
     def _open_queue(self) -> WriteQueue:
@@ -227,7 +227,7 @@ class SqliteStore:
             finally:
                 if connection.in_transaction:
                     cursor.execute("ROLLBACK")
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise store_error(error, str(self.path), connection.system_errno) from error
 
     def wait(self, position: int, timeout: float) -> bool:
