@@ -28,12 +28,14 @@ class Sealer:
     def __init__(self, ring: KeyRing) -> None:
         self.ring = ring
         self._chosen: SigningKey | None = None
-        self._chosen_at = (0, 0)
-        """The epoch and the number of key changes that the choice is good for; a restore changes both."""
+        self._chosen_at = ("", 0, 0)
+        """The store, the epoch and the number of key changes that the choice is good for."""
 
     def key_for(self, authority: Authority | None, read_keys: Callable[[], list[Key]]) -> SigningKey:
         """Return the key to seal with; raise NoKeyAtHand if none of the admitted ones is here."""
-        moment = (0, 0) if authority is None else (authority.epoch, authority.key_changes)
+        moment = ("", 0, 0)
+        if authority is not None:
+            moment = (authority.identity, authority.epoch, authority.key_changes)
         chosen = self._chosen
         if chosen is None or moment != self._chosen_at:
             chosen = self._choose(read_keys())

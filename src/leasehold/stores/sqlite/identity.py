@@ -5,15 +5,15 @@ lock on it for as long as they have the store open. It has three parts:
 
 - Two *slots*, each a record with a checksum. The one with the higher number counts. A new record goes into
   the other slot, and is synced: whoever is killed while writing leaves the old one.
-- A *note*: the position and hash of the ledger's last entry, written after each commit without a sync, and
-  whether the log holds anything that the database lacks. It outlives every process; a power cut may take
-  it back, but a reboot raises the epoch anyway.
+- A *note*: the position and hash of the ledger's last entry, written after each commit without a sync,
+  whether the log holds anything that the database lacks, and when it was written. It outlives every process;
+  a power cut may take it back, but a reboot raises the epoch anyway. Nothing is written into the file after
+  it, so a file that was changed later than the note says was changed by somebody else.
 
 The highest epoch is in the record before it is in the database. So if the database has a lower one, it has
 forgotten something.
 
-Not promised: whoever puts an older identity file *and* an older database in place by hand, or writes into
-this one, can make a store forget. The seconds in every epoch keep tokens from repeating even then.
+Not promised: whoever writes into this file with care, or rolls back the whole disk, can make a store forget.
 """
 
 import fcntl
@@ -33,9 +33,15 @@ from leasehold.stores.sqlite.file_status import Identity
 _SLOT_BYTES = 1536
 _SLOTS = (0, _SLOT_BYTES)
 _NOTE_AT = 2 * _SLOT_BYTES
-_NOTE = struct.Struct(">Q32s?")
+_NOTE = struct.Struct(">Q32s?q")
 _CHECKSUM = struct.Struct(">I")
 NOTE_BYTES = _NOTE.size + _CHECKSUM.size
+
+_AT_ONCE_NS = 20_000_000
+"""How much later than the note says the kernel may date it."""
+
+_ATTEMPTS = 10
+"""How often a note is written that is dated too late. One that still is costs an epoch, and nothing else."""
 
 _PATIENCE_SECONDS = 30.0
 _ASK_EVERY_SECONDS = 0.005
@@ -74,11 +80,12 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hash: bytes
     log_counts: bool
     """Whether the log may hold what the database lacks."""
+    written_ns: int
+    """When it was written, by the clock that the kernel dates files with."""
 
 
-def encode_note(position: int, entry_hash: bytes, *, log_counts: bool) -> bytes:
-    """Spell a note, with a checksum."""
-    body = _NOTE.pack(position, entry_hash, log_counts)
+def _encode_note(position: int, entry_hash: bytes, log_counts: bool, written_ns: int) -> bytes:
+    body = _NOTE.pack(position, entry_hash, log_counts, written_ns)
     return body + _CHECKSUM.pack(zlib.crc32(body))
 
 
@@ -87,8 +94,8 @@ def decode_note(written: bytes) -> Note | None:
     body, checksum = written[: _NOTE.size], written[_NOTE.size :]
     if checksum != _CHECKSUM.pack(zlib.crc32(body)):
         return None
-    position, entry_hash, log_counts = _NOTE.unpack(body)
-    return Note(position=position, hash=entry_hash, log_counts=log_counts)
+    position, entry_hash, log_counts, written_ns = _NOTE.unpack(body)
+    return Note(position=position, hash=entry_hash, log_counts=log_counts, written_ns=written_ns)
 
 
 class IdentityFile:
@@ -161,6 +168,10 @@ class IdentityFile:
         assert len(written) == _SLOT_BYTES, "a record fits into a slot"
         os.pwrite(self.descriptor, written, _SLOTS[record.number % 2])
         os.fsync(self.descriptor)
+        note = decode_note(self.note())
+        if note is not None:
+            # It has to be what was written last.
+            self.write_note(note.position, note.hash, log_counts=note.log_counts)
         return record
 
     def note(self) -> bytes:
@@ -174,9 +185,26 @@ class IdentityFile:
             raise self.damaged()
         return note
 
-    def write_note(self, note: bytes) -> None:
-        """Put a note in the place of the one before."""
-        os.pwrite(self.descriptor, note, _NOTE_AT)
+    def write_note(self, position: int, entry_hash: bytes, *, log_counts: bool) -> bytes:
+        """Put a note in the place of the one before; return it as it is written."""
+        for _ in range(_ATTEMPTS):
+            written_ns = time.time_ns()
+            written = _encode_note(position, entry_hash, log_counts, written_ns)
+            os.pwrite(self.descriptor, written, _NOTE_AT)
+            if self._changed_ns() - written_ns <= _AT_ONCE_NS:
+                break  # Else we were kept waiting on the way.
+        return written
+
+    def was_overwritten(self) -> bool:
+        """Say whether somebody else has written into this file since the last note was.
+
+        Whoever copies an older folder over a store writes older content into all its files, and into this
+        one, so that all of them agree; but only the kernel says when a file was last changed.
+        """
+        return self._changed_ns() - self.read_note().written_ns > _AT_ONCE_NS
+
+    def _changed_ns(self) -> int:
+        return os.fstat(self.descriptor).st_ctime_ns
 
     def damaged(self) -> StoreDamaged:
         """Return the error for a file that does not say what it should."""

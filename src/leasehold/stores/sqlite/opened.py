@@ -24,7 +24,6 @@ from leasehold.kernel.ledger.authority import ClockReading
 from leasehold.stores.sqlite.connection import close_connection, open_connection, refuse_foreign_file
 from leasehold.stores.sqlite.failures import translated
 from leasehold.stores.sqlite.files import DATABASE, TURNSTILE, WRITER
-from leasehold.stores.sqlite.identity import encode_note
 from leasehold.stores.sqlite.migrations import is_current, migrate, refuse_newer
 from leasehold.stores.sqlite.place import Changed, Place
 from leasehold.stores.sqlite.write_queue import WriteQueue, turn
@@ -81,6 +80,8 @@ class OpenFile:
         """The one that is known to have the right locks."""
         self.verified: tuple[bytes, object] | None = None
         """The last note that the content was compared with, and what SQLite knew that content by."""
+        self.farthest = (0, 0)
+        """The epoch, and the position in it, up to which a writer of this process has seen the ledger."""
         with ExitStack() as undo:
             undo.callback(place.leave)
             path, database = place.path, place.database
@@ -127,9 +128,7 @@ class OpenFile:
 
     def keep(self, head: Head, revision: object) -> None:
         """Note what was just committed; raise StoreFailed if others will not find it."""
-        note = encode_note(head.position, head.hash, log_counts=True)
-        self.place.keep(note)
-        self.verified = (note, revision)
+        self.verified = (self.place.keep(head), revision)
 
     def retire(self, patience_seconds: float = -1) -> bool:
         """Close the connections once nobody uses them; return False if they are still used after a while."""

@@ -42,6 +42,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from leasehold.engine.port import Head
 from leasehold.errors import StoreDamaged, StoreFailed
 from leasehold.kernel.ledger.authority import COPIED, EPOCH_ZERO_NS
 from leasehold.kernel.ledger.chain import GENESIS_HASH
@@ -62,10 +63,11 @@ from leasehold.stores.sqlite.belongings import (
 from leasehold.stores.sqlite.failures import system_error
 from leasehold.stores.sqlite.file_status import status_of
 from leasehold.stores.sqlite.files import DATABASE, IDENTITY, LOG, SHARED_MEMORY, TURNSTILE, WRITER
-from leasehold.stores.sqlite.identity import IdentityFile, Record, decode_note, encode_note
+from leasehold.stores.sqlite.identity import IdentityFile, Record, decode_note
 
 MOVED = "moved"
 LOG_LOST = "log lost"
+OVERWRITTEN = "overwritten"
 
 _REPLACEABLE = {LOG, SHARED_MEMORY, WRITER, TURNSTILE}
 """What can be made anew if it is missing, and nobody is inside."""
@@ -192,7 +194,7 @@ class Place:
         self._write_first_record(self.identity.newest())
 
     def _write_first_record(self, before: Record | None) -> None:
-        self.identity.write_note(encode_note(0, GENESIS_HASH, log_counts=False))
+        self.identity.write_note(0, GENESIS_HASH, log_counts=False)
         self.record = self.identity.write(
             Record(
                 number=0,
@@ -229,6 +231,8 @@ class Place:
             causes.append(MOVED)
         if not has_log and self.identity.read_note().log_counts:
             causes.append(LOG_LOST)
+        if not causes and self.identity.was_overwritten():
+            causes.append(OVERWRITTEN)
         self._make_locks()
         if causes:
             # A copy is more than a loss: it gets another key.
@@ -243,6 +247,8 @@ class Place:
         Raises Changed if something is not there any more that was there when we came.
         """
         try:
+            if self._alone:
+                self._touch_locks()
             found = look(self._folder)
             came = {name: status.identity for name, status in self._found.items()}
             if any(name not in found or found[name].identity != file for name, file in came.items()):
@@ -256,6 +262,11 @@ class Place:
             self._inodes = {name: (status.device, status.inode) for name, status in found.items()}
         except OSError as error:
             raise system_error(error, str(self.path)) from error
+
+    def _touch_locks(self) -> None:
+        """Open the locks once for writing: in a container, that makes them other files than its image has."""
+        for name in (WRITER, TURNSTILE):
+            os.close(files.open_own(self._folder, name))
 
     def _record(self, found: Found) -> None:
         """Record what is there, and let others in."""
@@ -310,15 +321,16 @@ class Place:
             record = self.identity.write(replace(record, epoch=epoch))
         self.record = record
 
-    def keep(self, note: bytes) -> None:
+    def keep(self, head: Head) -> bytes:
         """Note what was just committed; raise StoreFailed if others will not find it."""
-        self.identity.write_note(note)
+        note = self.identity.write_note(head.position, head.hash, log_counts=True)
         if not self.is_current():
             raise StoreFailed(
                 f"files of {self.path} were moved, removed or replaced during a commit; whether the change "
                 "was made is unknown: try again with the same request id",
                 path=str(self.path),
             )
+        return note
 
     def leave(self) -> None:
         """Leave, after SQLite's files are closed. Who leaves last notes that the log counts no more."""
@@ -333,4 +345,4 @@ class Place:
         note = decode_note(self.identity.note())
         log = status_of(LOG, self._folder)
         if note is not None and note.log_counts and log is not None and log.size == 0:
-            self.identity.write_note(encode_note(note.position, note.hash, log_counts=False))
+            self.identity.write_note(note.position, note.hash, log_counts=False)

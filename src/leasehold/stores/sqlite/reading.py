@@ -12,7 +12,7 @@ import apsw
 from msgspec.structs import replace
 
 from leasehold.engine.port import Checkpoint, EntryQuery, Head, LeaseQuery, LedgerRow, Progress
-from leasehold.errors import StoreUnusable
+from leasehold.errors import StoreDamaged, StoreUnusable
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.authority import Authority, ClockReading
 from leasehold.kernel.ledger.chain import Entry
@@ -101,6 +101,12 @@ class SqliteSnapshot:
             )
         if note.position == 0 or (note.position, note.hash) == (self.head.position, self.head.hash):
             return False
+        if self.head.position == 0:
+            # To begin anew would be to forget without a word: there is no history that could tell of it.
+            raise StoreDamaged(
+                f"the ledger is empty, and had {note.position} entries; put a backup in place with "
+                "`leasehold restore`"
+            )
         # Who commits and is killed before it notes that leaves a note that is behind.
         return bool(self._execute(_HASH, (note.position,)).get != note.hash)
 

@@ -145,15 +145,16 @@ class SqliteStore:
             is_done = False
             while not is_done:
                 opened = self._file or self._open_file()
-                queue = self._queue or self._open_queue()
-                queue.enter(blocking=blocking)
-                try:
-                    with opened.writing:
-                        is_done = opened.may_write(queue) and (
-                            yield from self._transaction(opened, durability)
-                        )
-                finally:
-                    queue.leave()
+                queue = self._queue or self._open_queue(opened)
+                if queue is not None:
+                    queue.enter(blocking=blocking)
+                    try:
+                        with opened.writing:
+                            is_done = opened.may_write(queue) and (
+                                yield from self._transaction(opened, durability)
+                            )
+                    finally:
+                        queue.leave()
                 if not is_done:
                     self._give_up_queue()
                     self._give_up(opened)
@@ -190,8 +191,13 @@ class SqliteStore:
         except (apsw.Error, UnicodeDecodeError) as error:
             raise store_error(error, str(self.path), connection.system_errno, committing=True) from error
 
-    def _open_queue(self) -> WriteQueue:
-        self._queue = WriteQueue(self.path)
+    def _open_queue(self, opened: OpenFile) -> WriteQueue | None:
+        """Open the queue; return None if that fails because the files are not what they were."""
+        try:
+            self._queue = WriteQueue(self.path)
+        except StoreUnusable:
+            if opened.is_current():
+                raise
         return self._queue
 
     def _give_up_queue(self) -> None:

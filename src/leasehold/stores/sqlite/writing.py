@@ -81,6 +81,8 @@ class SqliteTransaction(SqliteSnapshot):
             self._prune(batch.pruned)
         last = batch.entries[-1]
         self._commit(Head(position=last.position, hash=last.hash))
+        if self._opened is not None:
+            self._opened.farthest = (batch.authority.epoch, last.position)
 
     def _commit(self, head: Head) -> None:
         """Commit, and note where the ledger ends now, before anybody is told that it does."""
@@ -91,9 +93,15 @@ class SqliteTransaction(SqliteSnapshot):
 
     def _forgets(self, written: bytes) -> bool:
         """Spare the look into the database if this is what we left there ourselves."""
-        if self._opened is not None and self._opened.verified == (written, self.revision):
+        opened = self._opened
+        if opened is None or opened.verified == (written, self.revision):
             return False
-        return super()._forgets(written)
+        authority = self.authority
+        reached = (0, 0) if authority is None else (authority.epoch, self.head.position)
+        if super()._forgets(written) or reached < opened.farthest:
+            return True  # Or an older note was put back together with the content that it tells of.
+        opened.farthest = reached
+        return False
 
     def _prune(self, pruned: Pruned) -> None:
         self._shelves.forget(self._cursor, pruned.forgotten)
