@@ -64,7 +64,7 @@ async def test_a_backup_is_made_where_the_store_has_a_file(world: World, leases:
     await leases.acquire("door")
     file = tmp_path / "copy"
     if registrar_of(leases).url == "memory:":
-        with pytest.raises(StoreUnusable, match="only a store in a SQLite file can"):
+        with pytest.raises(StoreUnusable, match="only a SQLite store can"):
             await leases.backup(file)
         return
     made = await leases.backup(file)
