@@ -8,6 +8,7 @@ from leasehold.kernel.lease.events import REBOOT, LeaseExpired, LeaseIssued, Lea
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.records import ResourceKey
 from leasehold.kernel.ledger.events import REGISTRAR, EpochRaised, Event
+from simulator.patterns import lies_in
 from simulator.true_lease import TrueLease, touch
 from simulator.truth import Truth
 
@@ -23,7 +24,7 @@ class _Closing:
 
     def is_replaced_by(self, holder: str, key: ResourceKey, mode: Mode) -> bool:
         """Say whether its last holder has come back, and holds all of it again."""
-        whole = touch(self.lease.key, key) and len(key[1]) <= len(self.lease.key[1])
+        whole = self.lease.key == key or (self.lease.key[0] == key[0] and lies_in(self.lease.key[1], key[1]))
         return self.lease.holder == holder and whole and self.lease.mode.conflicts_with(mode)
 
 

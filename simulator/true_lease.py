@@ -4,6 +4,7 @@ from leasehold.kernel.lease.events import LeaseIssued, LeaseQueued
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.records import ResourceKey
 from leasehold.kernel.ledger.events import Event
+from simulator.patterns import touching
 
 _LEVEL_NS = 10_000_000_000
 """By how much later one may come, for each level of priority, and still be first.
@@ -93,7 +94,7 @@ class TrueLease:
         return self.upgrade_end_tick is not None and self.upgrade_end_tick > tick
 
     def touches(self, other: "TrueLease") -> bool:
-        """Say whether the two are on the same resource, or on paths one of which lies in the other."""
+        """Say whether the two are on the same resource, or on paths or patterns that both cover something."""
         return touch(self.key, other.key)
 
     def blocks(self, tenant: str, resource: str, mode: Mode, tick: int) -> bool:
@@ -109,11 +110,8 @@ def place_of(era: int, tick: int, priority: int) -> tuple[int, int]:
 
 
 def touch(one: ResourceKey, other: ResourceKey) -> bool:
-    """Say whether two resources are the same, or paths one of which lies in the other."""
-    if one == other or one[0] != other[0]:
-        return one == other
-    paths = sorted((one[1], other[1]), key=len)
-    return paths[0].startswith("/") and paths[1].startswith(f"{paths[0].rstrip('/')}/")
+    """Say whether two resources are the same, or paths or patterns that both cover something."""
+    return one[0] == other[0] and touching(one[1], other[1])
 
 
 def request_id_of(event: Event) -> str:

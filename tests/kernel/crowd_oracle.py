@@ -17,6 +17,7 @@ from leasehold.kernel.ledger.commands import Command, Swept
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import Tick
+from simulator.patterns import touching
 
 
 def alive(leases: Iterable[Lease], now: Tick, outage: Outage | None = None) -> list[Lease]:
@@ -40,14 +41,6 @@ def is_kept(one: Lease, now: Tick, outage: Outage | None) -> bool:
     if outage is None or expires is None or expires.era != now.era or one.is_unconfirmed or one.delayed_for:
         return False
     return outage.since < expires.value <= outage.until and now.value < outage.settles_until
-
-
-def touch(one: str, other: str) -> bool:
-    """The same resource, or one path inside the other."""
-    if one == other:
-        return True
-    short, long = sorted((one, other), key=len)
-    return short[0] == "/" and long[0] == "/" and (short == "/" or long.startswith(f"{short}/"))
 
 
 def order(one: Lease) -> tuple[int, int, int]:
@@ -84,7 +77,7 @@ def blockers(
     """The holders that somebody who wants a resource has to wait for."""
     found = set()
     for one in leases:
-        if one.tenant != tenant or one.holder == holder or not touch(one.resource, resource):
+        if one.tenant != tenant or one.holder == holder or not touching(one.resource, resource):
             continue
         if one.delayed_for == holder:
             continue
@@ -255,7 +248,7 @@ def _would_close_a_circle(counted: list[Lease], now: Tick, command: Acquire) -> 
             continue
         behind = one.state is LeaseState.PENDING and order(one) > _newcomer(now, command)
         for resource, mode in _wanted(command):
-            if behind and touch(one.resource, resource) and Mode.EXCLUSIVE in (one.mode, mode):
+            if behind and touching(one.resource, resource) and Mode.EXCLUSIVE in (one.mode, mode):
                 graph.setdefault(one.holder, set()).add(command.holder)
     return leads_back(graph, command.holder)
 
@@ -277,7 +270,7 @@ def check_order(before: list[Lease], now: Tick, command: Command, events: list[E
         for one in waiting.values():
             if one.tenant == event.tenant and one.holder != event.holder and order(one) < place:
                 conflict = Mode.EXCLUSIVE in (one.mode, event.mode)
-                assert not (conflict and touch(one.resource, event.resource)), (event, one)
+                assert not (conflict and touching(one.resource, event.resource)), (event, one)
 
 
 def check_kept(before: list[Lease], now: Tick, outage: Outage, events: list[Event]) -> None:
@@ -288,4 +281,4 @@ def check_kept(before: list[Lease], now: Tick, outage: Outage, events: list[Even
             for one in kept:
                 strange = one.tenant == event.tenant and one.holder != event.holder
                 conflict = Mode.EXCLUSIVE in (one.mode, event.mode)
-                assert not (strange and conflict and touch(one.resource, event.resource)), (event, one)
+                assert not (strange and conflict and touching(one.resource, event.resource)), (event, one)

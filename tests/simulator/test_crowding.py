@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from leasehold.engine import status
 from leasehold.engine.port import Snapshot
-from leasehold.kernel.lease import deadlock, decision, family, plan, ticket
+from leasehold.kernel.lease import deadlock, decision, family, paths, plan, ticket
 from leasehold.kernel.lease import lock_delay as delaying
 from leasehold.kernel.lease import place as placing
 from leasehold.kernel.lease import queue as queueing
@@ -119,6 +119,11 @@ def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr("simulator.truth._stands_in_the_way", lambda *_: False)
     be_silent_about_crowds(monkeypatch)
     assert found_one_of("at once", "was not alone")
+
+
+def test_a_pattern_that_does_not_know_what_it_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "overlap", lambda one, other: False)
+    assert found_one_of("overtook", "stood in its way", "was not alone")
 
 
 def test_a_deadlock_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from leasehold.testing.clock import FakeClock
 SECOND = 1_000_000_000
 
 tenants = st.sampled_from(["default", "default", "other"])
-resources = st.sampled_from(["door", "straße/%_"])
+resources = st.sampled_from(["door", "straße/%_", "/ü/a.py", "/ü/*.py", "/ü"])
 holders = st.sampled_from(["ann", "bob", "cyd"])
 requests = st.sampled_from([f"request-{number}" for number in range(8)])
 lease_ids = st.sampled_from([f"lease-{number}" for number in range(12)])

@@ -10,11 +10,12 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 
 def waiters(snapshot: Snapshot, tenant: str, resource: str) -> list[Waiter]:
-    """Return who waits for a resource, first in line first; for a path, also above and below it."""
+    """Return who waits for a resource, first in line first; for a path, also around it."""
     everything = (tenant, resource, EVERYTHING)
     trees = {everything} if is_path(resource) else set()
     found = read_leases(snapshot, resources={(tenant, resource)}, queues={everything}, trees=trees).records
-    statuses = live(statuses_of(list(found.values()), snapshot))
+    around = [lease for lease in found.values() if related(resource, lease.resource)]
+    statuses = live(statuses_of(around, snapshot))
     waiting = [one for one in statuses if one.lease.state is LeaseState.PENDING]
     ahead = _Ahead([one for one in statuses if one.lease.state is LeaseState.ACTIVE])
     wall_ns = snapshot.reading().wall_ns

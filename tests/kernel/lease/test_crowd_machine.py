@@ -18,7 +18,7 @@ from leasehold.kernel.ledger.refusals import Refusal
 from tests.kernel.crowd_oracle import check_crowd, check_kept, check_order
 from tests.kernel.registrar import SECOND, Registrar, sweeping
 
-RESOURCES = ("a", "b", "/", "/d", "/d/x", "/d/y", "/d2")
+RESOURCES = ("a", "b", "/", "/d", "/d/x", "/d/y", "/x", "/d/*", "/*/x", "/**/f.c", "/d/f.c", "/d/{x,y}")
 HOLDERS = st.sampled_from(["ann", "bob", "cem", "dia"])
 MODES = st.sampled_from(Mode)
 

@@ -100,6 +100,18 @@ def test_three_holders_of_a_path_and_its_directory_keep_the_law_in_every_three_s
     assert explored(THREE, tried, opening=opening, depth=3) == (1_405, 7_701)
 
 
+def test_two_holders_of_patterns_that_overlap_keep_the_law_in_every_sequence_of_four_steps() -> None:
+    tried = steps(TWO, ("/d/x*", "/d/*y"), "", "shared")
+    assert explored(TWO, tried, depth=4) == (2_439, 11_749)
+
+
+def test_three_holders_of_a_path_and_of_patterns_keep_the_law_in_every_three_steps_after_two() -> None:
+    """One shares a pattern, another waits for a path in it; a third pattern overlaps with either."""
+    tried = steps(THREE, ("/d/**", "/d/x"), "", "shared")
+    opening = (Step("acquire", "ann", "/d/?", "shared"), Step("acquire", "bob", "/d/x"))
+    assert explored(THREE, tried, opening=opening, depth=3) == (705, 4_284)
+
+
 def test_holders_in_a_directory_keep_the_law_where_records_are_read_one_by_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -113,6 +125,9 @@ def test_holders_in_a_directory_keep_the_law_where_records_are_read_one_by_one(
     tried = steps(THREE, ("/d", "/d/x", "/d/y"), "", "shared")
     opening = (Step("acquire", "ann", "/d/x"), Step("acquire", "bob", "/d/y", "shared"))
     assert explored(THREE, tried, opening=opening, depth=2) == (474, 1_875)
+    tried = steps(THREE, ("/d/*", "/d/y", "/*/x"), "", "shared")
+    opening = (Step("acquire", "ann", "/d/x"), Step("acquire", "bob", "/d/y", "shared"))
+    assert explored(THREE, tried, opening=opening, depth=2) == (414, 1_725)
 
 
 def test_sequences_that_go_on_as_one_would_have_led_to_the_same_situations() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from leasehold.engine.batch import Rules, run_batch
 from leasehold.engine.port import Batch
+from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.lease.records import (
     children_of,
@@ -154,3 +156,24 @@ def test_what_is_due_takes_one_statement_for_all_documents(tmp_path: Path) -> No
         with counted(snapshot._connection) as statements:
             snapshot.due(Tick(value=1), 9)
         assert [statement.count("documents") > 0 for statement in statements] == [False, False, True]
+
+
+@pytest.mark.parametrize(("resource", "reads"), [("door", 1), ("/src/a.py", 2), ("/src/*.py", 2)])
+def test_patterns_cost_an_acquire_no_statement(tmp_path: Path, resource: str, reads: int) -> None:
+    """A plain name is looked up in one; a path in two, as before there were patterns."""
+    first, second = (
+        Acquire(request_id=name, lease_id=name, resource=name, holder=name, ttl_ns=10**10)
+        for name in ("first", resource)
+    )
+    with opened_store(tmp_path) as store:
+        run_batch(store, [first], Rules())
+        with store.write() as transaction:
+            connection = transaction._connection
+        with counted(connection) as statements:
+            run_batch(store, [second], Rules())
+    begin, authority, *looks, record, entry, commit_ = statements
+    assert (begin, commit_) == ("BEGIN IMMEDIATE", "COMMIT")
+    assert "FROM authority" in authority
+    assert [look.split()[0] for look in looks] == ["SELECT"] * reads
+    assert record.startswith("INSERT INTO leases")
+    assert entry.startswith("INSERT INTO events")

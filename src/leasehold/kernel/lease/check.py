@@ -16,7 +16,8 @@ from leasehold.kernel.lease.commands import (
     Spend,
     Transfer,
 )
-from leasehold.kernel.lease.paths import is_canonical, is_path, related
+from leasehold.kernel.lease.globs import BadPattern, parsed
+from leasehold.kernel.lease.paths import covers, is_canonical, is_path
 from leasehold.kernel.lease.scope import PARTS, Scope, climbs
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.events import REGISTRAR
@@ -119,8 +120,16 @@ def _check_acquire(command: Acquire) -> Refusal | None:
 def _check_resource(resource: str) -> Refusal | None:
     refusal = check_text("resource", resource, RESOURCE_BYTES)
     if refusal is None and is_path(resource) and not is_canonical(resource):
-        detail = "begins with / and so is a path: it must not end with /, nor contain //, /./ or /../"
+        detail = (
+            "begins with / and so is a path: it must not end with /, nor contain //, /./ or /../, nor a "
+            "backslash that does not escape *, ?, [, { or a backslash"
+        )
         refusal = invalid("resource", detail)
+    if refusal is None and is_path(resource):
+        try:
+            parsed(resource)
+        except BadPattern as error:
+            refusal = invalid("resource", f"is a pattern that cannot be read: {error}")
     return refusal
 
 
@@ -145,7 +154,7 @@ def _check_also(command: Acquire) -> Refusal | None:
         if refusal is not None:
             return refusal
         for other in names[:number]:
-            if related(name, other):
+            if covers(name, other) or covers(other, name):
                 what = f"{name} twice" if name == other else f"{name} beside {other}: one covers the other"
                 return invalid("resources", f"must not name {what}")
     return None
@@ -182,7 +191,7 @@ def _check_derive(command: Derive) -> Refusal | None:
         check_text("parent_id", command.parent_id)
         or check_text("holder", command.holder)
         or check_text("lease_id", command.lease_id)
-        or check_text("resource", command.resource, RESOURCE_BYTES)
+        or _check_resource(command.resource)
         or check_text("child_holder", command.child_holder)
         or check_metadata(command.metadata)
         or _check_scope(command.scope)

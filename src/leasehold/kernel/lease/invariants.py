@@ -11,7 +11,8 @@ from leasehold.kernel.lease.budget import DIMENSIONS, Amounts
 from leasehold.kernel.lease.delegation import ANCESTORS_MAXIMUM, Delegation
 from leasehold.kernel.lease.lineage import heir_of
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
-from leasehold.kernel.lease.paths import ancestors, covers, is_path
+from leasehold.kernel.lease.path_index import PathIndex
+from leasehold.kernel.lease.paths import is_path, related
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.authority import COUNTER_LIMIT, EPOCH_LIMIT, carry_over
 from leasehold.kernel.ledger.events import REGISTRAR
@@ -58,14 +59,18 @@ def _at_most_one(state: State) -> Iterator[str]:
 
 
 def _trees_are_sound(state: State) -> Iterator[str]:
-    """Look upwards from every path that is held: what covers it must not be in conflict with it."""
+    """Look around every path that is held: what relates to it must not be in conflict with it."""
     standing: dict[tuple[str, str], list[Lease]] = defaultdict(list)
+    paths = PathIndex()
     for lease in state.of(LEASE).values():
         if lease.state is LeaseState.ACTIVE and is_path(lease.resource):
             standing[(lease.tenant, lease.resource)].append(lease)
+            paths.add((lease.tenant, lease.resource))
     for (tenant, path), leases in standing.items():
-        for above in ancestors(path):
-            for lease, other in product(leases, standing.get((tenant, above), [])):
+        for above in paths.around((tenant, path)):
+            if above >= path:
+                continue  # Each pair is looked at once, from the path that is sorted last.
+            for lease, other in product(leases, standing[(tenant, above)]):
                 theirs = (
                     lease.holder != other.holder and not _is_for(other, lease) and not _is_for(lease, other)
                 )
@@ -180,15 +185,14 @@ def _queues_are_sound(leases: Iterable[Lease]) -> Iterator[str]:
 
 
 def _reach(lease: Lease, here: _ByResource) -> Iterator[Lease]:
-    """Yield what is on the same resource; for a path, also above and below it."""
+    """Yield what is on the same resource; for a path, also what relates to it."""
     tenant, resource = lease.tenant, lease.resource
-    yield from here[(tenant, resource)]
-    if is_path(resource):
-        for above in ancestors(resource):
-            yield from here.get((tenant, above), [])
-        for (other_tenant, other), leases in here.items():
-            if other_tenant == tenant and other != resource and covers(resource, other):
-                yield from leases
+    if not is_path(resource):
+        yield from here[(tenant, resource)]
+        return
+    for (other_tenant, other), leases in here.items():
+        if other_tenant == tenant and related(resource, other):
+            yield from leases
 
 
 def _is_in_the_way(one: Lease, wanted: Lease) -> bool:

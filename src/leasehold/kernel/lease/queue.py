@@ -21,7 +21,7 @@ from leasehold.kernel.lease.events import (
 )
 from leasehold.kernel.lease.lock_delay import is_delayed_for, may_leave_delay
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.lease.paths import covers, is_path
+from leasehold.kernel.lease.paths import contains, covers, is_path
 from leasehold.kernel.lease.plan import CLOSING, Freeing, Plan
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS, NEXT_IN_LINE
 from leasehold.kernel.lease.view import LeaseView
@@ -147,7 +147,7 @@ def _promote_in_tree(plan: Plan, tenant: str, path: str) -> None:
     for waiter in plan.waiters(tenant, path):
         with gathering.step():
             _grant_if_entitled(plan, waiter)
-        if waiter.mode is Mode.EXCLUSIVE and covers(waiter.resource, path):
+        if waiter.mode is Mode.EXCLUSIVE and contains(waiter.resource, path):
             # All that come behind wait for this one, whether it was granted or not: but not its own holder.
             with gathering.step():
                 for own in plan.waits_of(tenant, waiter.holder):

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
-from leasehold.kernel.lease.paths import ancestors, is_path, related
+from leasehold.kernel.lease.path_index import PathIndex
+from leasehold.kernel.lease.paths import ancestors, contains, is_path, related
 from leasehold.kernel.lease.records import (
     HELD,
     WAITING,
@@ -50,8 +51,8 @@ class QueueView:
         self._children: dict[str, dict[str, Lease]] = defaultdict(dict)
         self._held: dict[ResourceKey, dict[str, Lease]] = defaultdict(dict)
         self._lines: dict[ResourceKey, WaitingLine] = {}
-        self._below: dict[ResourceKey, dict[str, None]] = {}
-        """By path: the paths below it on which something is held, or waited for."""
+        self._paths = PathIndex()
+        """Those on which something is held, or waited for."""
         self._by_holder: dict[HolderKey, dict[str, Lease]] | None = None
         """What is held, and waited for, by whom; None as long as nobody has asked."""
         self._awaited: set[ResourceKey] = set()
@@ -104,7 +105,7 @@ class QueueView:
         return (tenant, resource) in self._awaited
 
     def tree_of(self, tenant: str, path: str, limit: int) -> tuple[list[Lease], frozenset[Mode]]:
-        """Return unended leases held on a path, above it and below it: `limit` or more in each mode, or all.
+        """Return unended leases held on whatever relates to a path: `limit` or more in each mode, or all.
 
         With them, the modes in which there may be more. All that wait to be exclusive are among them.
         """
@@ -119,17 +120,19 @@ class QueueView:
         return found, cut
 
     def _around(self, tenant: str, resource: str) -> Iterator[str]:
-        """Yield a resource and, for a path, all above it, and all below it of which anything is known."""
-        yield resource
+        """Yield a resource and, for a path, all that relate to it of which anything is known."""
         if is_path(resource):
-            yield from ancestors(resource)
-            yield from self._below.get((tenant, resource), ())
+            yield from self._paths.around((tenant, resource))
+        else:
+            yield resource
 
     def _is_whole(self, tenant: str, resource: str, whole: set[ResourceKey]) -> bool:
-        """Say whether a resource is among those of which all is known, or a path that covers it is."""
+        """Say whether a resource is among those of which all is known, or a path that contains it is."""
         if (tenant, resource) in whole:
             return True
-        return is_path(resource) and any((tenant, above) in whole for above in ancestors(resource))
+        return is_path(resource) and any(
+            (tenant, above) in whole and contains(above, resource) for above in ancestors(resource)
+        )
 
     def tangle_of(self, tenant: str, path: str, holders: Collection[str]) -> list[str]:
         """Return leases held around a path by those who wait for something, or by these holders, by id.
@@ -150,7 +153,7 @@ class QueueView:
         """
         lines = [self._lines.get((tenant, one), _NOBODY) for one in self._around(tenant, resource)]
         if self._is_whole(tenant, resource, self._whole_queues):
-            horizon = min(line.end_of(limit) for line in lines)
+            horizon = min((line.end_of(limit) for line in lines), default=LAST_PLACE)
         else:
             read, exclusive, shared = self._queues.get((tenant, resource), (0, "", ""))
             both = min(exclusive, shared)
@@ -225,7 +228,10 @@ class QueueView:
         if self._lines or state is LeaseState.PENDING:
             self._file_in_line(key, lease, waits=state is LeaseState.PENDING)
         if is_path(lease.resource):
-            self._file_path(key, empty=not here and not self._lines.get(key))
+            if here or self._lines.get(key):
+                self._paths.add(key)
+            else:
+                self._paths.discard(key)
         if self._by_holder is not None:
             _keep(self._by_holder[(lease.tenant, lease.holder)], lease, ended=state.is_terminal)
         if lease.delegation is not None:
@@ -241,15 +247,6 @@ class QueueView:
             line.put(lease)
         elif line is not None:
             line.drop(lease.lease_id)
-
-    def _file_path(self, key: ResourceKey, *, empty: bool) -> None:
-        tenant, path = key
-        for above in ancestors(path):
-            below = self._below.setdefault((tenant, above), {})
-            if empty:
-                below.pop(path, None)
-            else:
-                below[path] = None
 
     def _requeue(self, before: Lease | None, after: Lease) -> None:
         """Keep apart what events change in the queues."""

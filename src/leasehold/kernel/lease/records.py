@@ -33,7 +33,7 @@ HolderKey = tuple[str, str]
 QueueKey = tuple[str, str, int]
 """Tenant, resource, and how many of the first waiters in each mode; for a path, of all in its reach."""
 TreeKey = tuple[str, str, int]
-"""Tenant, path, and how many of the leases that are held in each mode above it, on it and below it."""
+"""Tenant, path, and how many of the leases that are held around it in each mode."""
 TangleKey = tuple[str, str, str]
 """Tenant, path, and a holder; no holder (""): all who wait for something themselves."""
 PlaceKey = tuple[str, str, str]
@@ -57,10 +57,11 @@ class LeaseWanted(Wanted, kw_only=True, gc=False):
     """Leases of which the event is wanted that granted them."""
     queues: set[QueueKey] = msgspec.field(default_factory=set)
     trees: set[TreeKey] = msgspec.field(default_factory=set)
-    """Paths around which leases are to be read: the first by name of those held above or on it, and of those
-    below; all whose holders wait to be alone; and the first waiters, `FIRST_IN_LINE` in each mode."""
+    """Paths around which leases are to be read: the first by name of those held above or on it, of those
+    below, and of patterns; all whose holders wait to be alone; and the first waiters, `FIRST_IN_LINE` in each
+    mode."""
     tangles: set[TangleKey] = msgspec.field(default_factory=set)
-    """Paths, and holders of whom everything is to be read that they hold above, on and below them."""
+    """Paths, and holders of whom everything is to be read that they hold around them."""
     places: set[PlaceKey] = msgspec.field(default_factory=set)
     """Places to count how many waiters are ahead of."""
 

@@ -1,8 +1,9 @@
-"""What lies above and below a path: what is held there, who waits, and who is entangled."""
+"""What lies around a path: what is held there, who waits, and who is entangled."""
 
 from pathlib import Path
 
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.paths import related
 from leasehold.kernel.lease.records import (
     FIRST_IN_LINE,
     LeaseFound,
@@ -101,6 +102,76 @@ class Around(Opening):
             assert sorted(found.tangles[waiting]) == ["above", "below"]
             assert found.tangles[idle] == ["idle"]
             assert sorted(found.records) == ["above", "below", "idle"]
+
+    def test_patterns_are_around_a_path_that_they_can_match(self, tmp_path: Path) -> None:
+        names = [
+            "/a/*.py",
+            "/a/b*",
+            "/a/**",
+            "/**/*.py",
+            "/{a,b}/x",
+            "/b/*",
+            "/a/\\*.py",
+            "/a/b.py",
+            "/a",
+            "/b/x",
+        ]
+        leases = [lease(f"on {name}", resource=name) for name in names]
+        shared = [lease(f"shares {name}", resource=name, mode=Mode.SHARED, tenant="other") for name in names]
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=(*leases, *shared)))
+            for path in (*names, "/", "/a/b", "/a/b/x.py", "/*/b*", "/a/[bc].py", "/**", "/é*"):
+                for tenant, there in (("default", leases), ("other", shared)):
+                    found = find_leases(store, trees={(tenant, path, EVERYTHING)})
+                    expected = [one for one in there if related(one.resource, path)]
+                    assert _names(expected) == _names(
+                        [one for one in found if related(one.resource, path)]
+                    ), path
+
+    def test_of_very_many_patterns_the_first_in_each_mode_are_read(self, tmp_path: Path) -> None:
+        patterns = [lease(f"lease {number}", resource=f"/a/*{number:03}") for number in range(4)]
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(patterns)))
+            for path in ("/a/x003", "/a/?003"):
+                for limit in (2, 5):
+                    key = ("default", path, limit)
+                    found = find(store, trees={key})
+                    assert "lease 3" in found.records or Mode.EXCLUSIVE in found.cut[key], (path, limit)
+                assert not found.cut.get(key), path
+
+    def test_who_waits_for_patterns_waits_around_what_they_match(self, tmp_path: Path) -> None:
+        paths = ["/a/*.py", "/a/x.py", "/a/*.md", "/a", "/**/x.*", "/b/*", "/a/{x,y}.py"]
+        waiters = [waiter(f"w{number}", number, resource=path) for number, path in enumerate(paths, 1)]
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(waiters)))
+            for path in (*paths, "/a/y.py", "/a/?.py"):
+                last, key = ("default", path, LAST_PLACE), ("default", path, EVERYTHING)
+                around = [one for one in waiters if related(one.resource, path)]
+                counted = find(store, places={last, ("default", path, waiters[4].place)})
+                assert counted.places[last] == len(around), path
+                assert counted.places[("default", path, waiters[4].place)] == len(
+                    [one for one in around if one.place < waiters[4].place]
+                )
+                assert counted.ends == {("default", path): around[-1].place}
+                assert {one.lease_id for one in around} <= find(store, queues={key}).records.keys()
+                for limit in (1, 3):
+                    first = find(store, queues={("default", path, limit)})
+                    end = first.queues[("default", path, limit)][0]
+                    assert {one.lease_id for one in around if one.place <= end} <= first.records.keys()
+
+    def test_who_waits_and_holds_a_pattern_is_entangled_around_what_it_matches(self, tmp_path: Path) -> None:
+        leases = [
+            lease("pattern", holder="ann", resource="/a/*.py"),
+            lease("elsewhere", holder="ann", resource="/b/*.py"),
+            lease("idle", holder="bob", resource="/a/x*", mode=Mode.SHARED),
+            waiter("waits", 7, holder="ann", resource="gate"),
+        ]
+        waiting, idle = ("default", "/a/x.py", ""), ("default", "/a/[xy].py", "bob")
+        with self.opened(tmp_path) as store:
+            commit(store, batch(EMPTY, created=tuple(leases)))
+            found = find(store, tangles={waiting, idle})
+            assert found.tangles[waiting] == ["pattern"]
+            assert found.tangles[idle] == ["idle"]
 
 
 def _assert_first_in_line(found: LeaseFound, key: QueueKey, around: list[Lease]) -> None:

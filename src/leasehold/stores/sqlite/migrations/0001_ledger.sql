@@ -115,7 +115,8 @@ CREATE TABLE leases (
     ticket             TEXT, -- JSON, while the lease is pending or not confirmed yet, or is to be upgraded
     -- The order in which those are served who wait; NULL for everybody else. '~': waits to be alone, before
     -- the queue.
-    place              TEXT
+    place              TEXT,
+    glob_prefix        TEXT -- of a pattern, what it begins with up to its first special character
 ) STRICT;
 
 -- The law that holds even against a stray SQL client: one exclusive lease per resource.
@@ -139,6 +140,11 @@ CREATE INDEX leases_waiting_of_holder ON leases (tenant, holder)
     WHERE place IS NOT NULL;
 CREATE INDEX leases_waiting_by_expiry ON leases (tick_era, expires_tick)
     WHERE status = 'pending';
+-- Patterns, by what they begin with: few of many can match what somebody claims.
+CREATE INDEX leases_patterns_held ON leases (tenant, glob_prefix, mode, resource)
+    WHERE glob_prefix IS NOT NULL AND status = 'active';
+CREATE INDEX leases_patterns_awaited ON leases (tenant, glob_prefix, mode, place)
+    WHERE glob_prefix IS NOT NULL AND place IS NOT NULL;
 
 -- The records of all other families. A key is its parts, joined by char(1), and is compared byte by byte;
 -- whole numbers in it are sixteen hexadecimal digits of n + 2^63.

@@ -7,7 +7,9 @@ field.
 import msgspec
 
 from leasehold.kernel.lease.delegation import Delegation
+from leasehold.kernel.lease.globs import literal_prefix
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
+from leasehold.kernel.lease.paths import is_glob
 from leasehold.kernel.lease.ticket import Ticket
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.stores.sqlite.rows import Row
@@ -64,7 +66,9 @@ _AWAITED = (
 )
 """Whether anybody waits for the resource of a lease."""
 LEASE_AND_AWAITED = f"{LEASE_COLUMNS}, {_AWAITED}"
-INSERT_LEASE = f"INSERT INTO leases ({LEASE_COLUMNS}, parent) VALUES ({', '.join('?' * (_WIDTH + 1))})"
+INSERT_LEASE = (
+    f"INSERT INTO leases ({LEASE_COLUMNS}, parent, glob_prefix) VALUES ({', '.join('?' * (_WIDTH + 2))})"
+)
 EXTEND_LEASE = f"UPDATE leases SET {', '.join(f'{name} = ?' for name in _EXTENDED)} WHERE lease_id = ?"
 END_LEASE = (
     f"UPDATE leases SET {', '.join(f'{name} = ?' for name in (*_EXTENDED, *_ENDED))} WHERE lease_id = ?"
@@ -148,9 +152,14 @@ def row_of(lease: Lease) -> Row:
         lease.delayed_for,
     )
     if lease.delegation is None and lease.ticket is None:
-        return (*fixed, *_changing(lease), None, None, None, None)
+        return (*fixed, *_changing(lease), None, None, None, None, _glob_prefix(lease.resource))
     parent, account = _account(lease)
-    return (*fixed, *_changing(lease), account, *_ticket(lease), parent)
+    return (*fixed, *_changing(lease), account, *_ticket(lease), parent, _glob_prefix(lease.resource))
+
+
+def _glob_prefix(resource: str) -> str | None:
+    """Return what a pattern is found by; None for all other resources."""
+    return literal_prefix(resource) if is_glob(resource) else None
 
 
 def extension_of(lease: Lease) -> Row:
