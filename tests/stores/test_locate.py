@@ -262,3 +262,38 @@ def test_links_that_lead_in_a_circle_are_no_store(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(StoreUnusable, match="cannot be used as a store"):
         leasehold.connect(tmp_path / "loop")
+
+
+@pytest.fixture
+def worktree(repository: Path) -> Path:
+    """A second work tree of the repository, beside it."""
+    identity = ("-c", "user.name=n", "-c", "user.email=e")
+    git(repository, *identity, "commit", "--allow-empty", "-m", "first")
+    git(repository, "worktree", "add", "../beside")
+    return repository.parent / "beside"
+
+
+def test_a_second_work_tree_shares_the_store_of_the_main_one(repository: Path, worktree: Path) -> None:
+    (worktree / "deep").mkdir()
+    before = locate(start=worktree / "deep")
+    assert before == locate(start=repository)
+    assert make_store(repository) == before == locate(start=worktree / "deep")
+
+
+def test_a_setting_that_is_not_absolute_counts_from_the_main_work_tree(
+    repository: Path, worktree: Path
+) -> None:
+    git(repository, "config", "leasehold.url", "kept/leases.db")
+    assert locate(start=worktree) == locate(start=repository) == f"sqlite:///{repository}/kept/leases.db"
+
+
+def test_a_work_tree_of_a_bare_repository_has_its_store_there(home: Path, worktree: Path) -> None:
+    git(home, "clone", "--bare", "repository", "bare.git")
+    git(home / "bare.git", "worktree", "add", "../tree")
+    assert locate(start=home / "tree").startswith(f"sqlite:///{home}/bare.git/.leasehold")
+
+
+def test_a_submodule_has_a_store_of_its_own(home: Path, repository: Path, worktree: Path) -> None:
+    git(home, "init", "whole")
+    git(home / "whole", "-c", "protocol.file.allow=always", "submodule", "add", str(repository), "part")
+    assert locate(start=home / "whole" / "part").startswith(f"sqlite:///{home}/whole/part/.leasehold")

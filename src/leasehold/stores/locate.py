@@ -1,10 +1,11 @@
 """Which store a program means when it does not say.
 
 In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.url`; the nearest folder
-`.leasehold` from here upwards; a new one, at the top of the git work tree or else right here.
+`.leasehold` from here upwards; a new one, at the top of the git work tree or else right here. A work tree
+that was added to a repository (`git worktree add`) shares the store of the repository's main one.
 
 Addresses that are not absolute count from the working directory. Only what git says counts from the top of
-the work tree: programs in different folders of it have to agree on one store.
+the main work tree: programs in different folders of it have to agree on one store.
 """
 
 import os
@@ -33,6 +34,7 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
     configured = _git_setting(here)
     if configured:
         return configured
+    here = _in_main_tree(here)
     for folder in (here, *here.parents):
         if any(_is_there(folder / FOLDER / name) for name in _MARKS):
             return f"sqlite:///{folder / FOLDER}"
@@ -93,7 +95,26 @@ def _working_directory() -> Path:
 
 
 def _work_tree(here: Path) -> Path | None:
-    return next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+    """Return the top of the main work tree of the repository around a folder; None: there is none."""
+    top = next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+    return None if top is None else _main_tree(top)
+
+
+def _in_main_tree(here: Path) -> Path:
+    """Return where to look from: the main work tree, for who is in another one that lies elsewhere."""
+    top = _work_tree(here)
+    return here if top is None or here.is_relative_to(top) else top
+
+
+def _main_tree(top: Path) -> Path:
+    """Return the main work tree of a repository: `.git` in any other is a file that leads to it."""
+    try:
+        where = (top / ".git").read_text().removeprefix("gitdir:").strip()
+        folder = top / where
+        shared = Path(os.path.realpath(folder / (folder / "commondir").read_text().strip()))
+    except (OSError, UnicodeDecodeError):  # It is the main one, a submodule's, or may not be looked at.
+        return top
+    return shared.parent if shared.name == ".git" else shared
 
 
 def _is_there(path: Path) -> bool:
