@@ -15,6 +15,7 @@ FACES = {
     "settings": set(),
     "work": {"pool"},
     "workflows": {"colour"},
+    "files": set(),
 }
 """Folders with an `aio/` that is written, and a `blocking/` that is generated from it.
 

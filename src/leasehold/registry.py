@@ -13,6 +13,7 @@ from leasehold.engine.port import Progress, Store
 from leasehold.engine.questions import Certify, Question
 from leasehold.engine.registrar import Registrar, Reply
 from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.files.questions import FindAround, find_around
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
@@ -46,6 +47,7 @@ def _certify(registrar: Registrar, question: Certify) -> str:
 
 REPLIES: Mapping[type[Question], Reply] = {
     Certify: _certify,
+    FindAround: find_around,
     ListSettings: list_settings,
     FindEffective: find_effective,
     TakeTally: take_tally,

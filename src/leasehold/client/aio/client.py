@@ -41,6 +41,7 @@ from leasehold.engine.desk import Desk
 from leasehold.engine.questions import LeaseStatus
 from leasehold.engine.trust import Trust
 from leasehold.errors import Held, LeaseholdError
+from leasehold.files.aio.face import AsyncFiles
 from leasehold.kernel.lease.access import check_access
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire
@@ -75,6 +76,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)
         self.settings = AsyncSettings(session)
         self.work = AsyncWork(session)
+        self.files = AsyncFiles(session, self._holdings, self._claims, self._terms)
 
     @cached_property
     def workflows(self) -> "AsyncWorkflows":

@@ -41,6 +41,7 @@ from leasehold.engine.desk import Desk
 from leasehold.engine.questions import LeaseStatus
 from leasehold.engine.trust import Trust
 from leasehold.errors import Held, LeaseholdError
+from leasehold.files.blocking.face import Files
 from leasehold.kernel.lease.access import check_access
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire
@@ -75,6 +76,7 @@ class Client(Reader, Upkeep):
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
         self.settings = Settings(session)
         self.work = Work(session)
+        self.files = Files(session, self._holdings, self._claims, self._terms)
 
     @cached_property
     def workflows(self) -> "Workflows":

@@ -1,0 +1,1 @@
+"""File leases for tasks."""

@@ -1,0 +1,131 @@
+"""File leases in the hands of an agent, as long as a block runs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from leasehold.client.aio.acquisition import AsyncAcquisition
+from leasehold.client.aio.block import AsyncBlock
+from leasehold.client.aio.claims import AsyncClaims
+from leasehold.client.aio.lease import AsyncHeldLease
+from leasehold.client.aio.session import AsyncSession
+from leasehold.client.holdings import Holdings
+from leasehold.client.inputs import Duration
+from leasehold.engine.questions import FindLease, LeaseStatus
+from leasehold.errors import InvalidInput, LeaseLost
+from leasehold.files.aio.claiming import AsyncPart
+from leasehold.files.aio.guarded import AsyncGuardedFile
+from leasehold.files.guarded import Replacement
+from leasehold.files.names import AnyPath, name_of, shown
+from leasehold.kernel.lease.model import Mode, ReleaseReason
+from leasehold.kernel.lease.paths import includes
+
+
+class AsyncHeldFiles(AsyncBlock):
+    """What an agent has by one claim; kept alive, and given back at the end of the block.
+
+    What the agent had before, by another claim, goes on as it was.
+    """
+
+    def __init__(
+        self, parts: list[AsyncPart], session: AsyncSession, holdings: Holdings, claims: AsyncClaims
+    ) -> None:
+        self._parts = parts
+        self._session = session
+        self._holdings = holdings
+        self._claims = claims
+
+    def __repr__(self) -> str:
+        return f"<file lease on {', '.join(self.paths)} by {self.agent}>"
+
+    @property
+    def leases(self) -> "list[AsyncHeldLease]":
+        """The leases that cover what was claimed."""
+        return [part.held for part in self._parts]
+
+    @property
+    def paths(self) -> "list[str]":
+        """What is held, each inside its repository or absolute."""
+        return [shown(one.resource) for one in self.leases]
+
+    @property
+    def agent(self) -> str:
+        """Who holds it."""
+        return self.leases[0].holder
+
+    @property
+    def token(self) -> int:
+        """The fencing token of the first lease: pass it along with every write."""
+        return self.leases[0].token
+
+    @property
+    def lease_id(self) -> str:
+        """The id of the first lease."""
+        return self.leases[0].lease_id
+
+    def parts(self) -> "Sequence[AsyncHeldLease]":
+        """Return the leases that are kept for this block."""
+        return [part.held for part in self._parts if not part.is_kept_here]
+
+    def ensure(self) -> None:
+        """Return if everything can be trusted at this moment; raise LeaseLost (or a kind of it) if not."""
+        for one in self.leases:
+            one.ensure()
+
+    async def renew(self, ttl: Duration | None = None) -> None:
+        """Give it more time, from now on. The keeper does this by itself."""
+        for one in self.leases:
+            await one.renew(ttl)
+
+    async def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
+        """Give back what was acquired by this claim. Return False if any of it was gone already."""
+        self._let_go()
+        new = [part.held for part in self._parts if part.is_new]
+        return await self._claims.release_together(new, reason) if new else True
+
+    def _give_back(self) -> None:
+        self._let_go()
+        super()._give_back()
+
+    def _let_go(self) -> None:
+        """Stop keeping what the agent had before."""
+        for part in self._parts:
+            if not part.is_new and not part.is_kept_here:
+                self._holdings.forget(part.held)
+
+    def open(self, path: AnyPath, mode: str = "r", **options: Any) -> AsyncAcquisition[AsyncGuardedFile]:
+        """Open a file that this lease covers: `r`, `w`, `a` or `x`, with `b` for bytes.
+
+        `options` are those of the built-in `open`.
+
+        The registrar is asked whether the lease stands, now and again when the file is closed; only then does
+        what was written take the place of the file, whole and at once. If the lease is lost meanwhile, or
+        the block raises, the file stays as it was.
+        """
+        return AsyncAcquisition(self._open(path, mode, options))
+
+    async def _open(self, path: AnyPath, mode: str, options: dict[str, Any]) -> AsyncGuardedFile:
+        name = name_of(path)
+        covering = [one for one in self.leases if includes(one.resource, name.resource)]
+        if not covering:
+            raise InvalidInput(
+                f"{name.path} is not covered by the lease on {', '.join(self.paths)}", field="path"
+            )
+        writable = [one for one in covering if one.mode is Mode.EXCLUSIVE]
+        if not mode.startswith("r") and not writable:
+            raise InvalidInput(f"{name.path} is only shared by this lease; upgrade it to write", field="mode")
+        held = (writable or covering)[0]
+        await self.validate(held)
+        return AsyncGuardedFile(Replacement(str(path), mode, options), self, held)
+
+    async def validate(self, held: AsyncHeldLease) -> None:
+        """Raise LeaseLost (or a kind of it) unless the registrar says that a lease stands."""
+        held.ensure()
+        question = FindLease(tenant=self._session.tenant, lease_id=held.lease_id)
+        status: LeaseStatus | None = await self._session.ask(question)
+        if status is None or not status.is_live or status.lease.token != held.token:
+            raise LeaseLost(
+                f"lease {held.lease_id} on {shown(held.resource)} does not stand any more; acquire it again",
+                lease_id=held.lease_id,
+                resource=held.resource,
+            )
+        held.ensure()  # This process may have been stopped while the answer was on its way.

@@ -1,0 +1,1 @@
+"""File leases for threads: generated from `aio`."""

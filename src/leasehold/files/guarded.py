@@ -1,0 +1,91 @@
+"""A file that is written beside the one it will replace, and takes its place whole or not at all.
+
+The place is taken by a rename, which other programs see happen at once, or never. The permissions of the
+file that is replaced stay; a symbolic link stays, and what it leads to is replaced. What was written is on
+the disk before the rename. Whoever gives up leaves nothing behind, unless the process is killed: then a file
+whose name begins with a dot and ends with `.leasehold`.
+"""
+
+import os
+import secrets
+import shutil
+import stat
+from typing import IO, Any
+
+from leasehold.errors import InvalidInput
+
+_KINDS = frozenset("rwax")
+
+
+class Replacement:
+    """What will replace a file."""
+
+    def __init__(self, path: str, mode: str, options: dict[str, Any]) -> None:
+        kind = mode.replace("b", "").replace("t", "")
+        if kind not in _KINDS or mode.count("b") + mode.count("t") > 1:
+            raise InvalidInput(f"mode must be r, w, a or x, with b for bytes, not {mode!r}", field="mode")
+        self.target = os.path.realpath(path)
+        self.is_new = kind == "x"
+        if self.is_new and os.path.lexists(self.target):
+            raise FileExistsError(f"{path} exists already")
+        self.beside = ""
+        if kind == "r":
+            self.file: IO[Any] = open(self.target, mode, **options)  # noqa: SIM115 - closed by its owner
+            return
+        folder, name = os.path.split(self.target)
+        self.beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.leasehold")
+        permissions = _permissions(self.target)
+        handle = os.open(self.beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            if permissions is not None:
+                os.fchmod(handle, permissions)
+            if kind == "a" and permissions is not None:
+                _copy(self.target, handle)
+            self.file = open(handle, mode.replace("x", "w"), **options)  # noqa: SIM115 - closed by its owner
+        except BaseException:
+            os.unlink(self.beside)
+            raise
+
+    def finish(self) -> None:
+        """Write everything to the disk, without replacing anything yet."""
+        if self.beside:
+            self.file.flush()
+            os.fsync(self.file.fileno())
+        self.file.close()
+
+    def replace(self) -> None:
+        """Take the place."""
+        if not self.beside:
+            return
+        if self.is_new:
+            os.link(self.beside, self.target)  # Unlike a rename, this fails if there is a file by now.
+            os.unlink(self.beside)
+        else:
+            os.replace(self.beside, self.target)
+        self.beside = ""
+        folder = os.open(os.path.dirname(self.target), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def discard(self) -> None:
+        """Leave everything as it was."""
+        try:
+            self.file.close()
+        finally:
+            if self.beside:
+                os.unlink(self.beside)
+                self.beside = ""
+
+
+def _permissions(path: str) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
+
+
+def _copy(path: str, handle: int) -> None:
+    with open(path, "rb") as source, open(handle, "wb", closefd=False) as target:
+        shutil.copyfileobj(source, target)

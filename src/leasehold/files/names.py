@@ -1,0 +1,169 @@
+r"""What a file is called, whoever asks from wherever: in every clone and work tree the same.
+
+A path inside a git repository is named by its project and its place in the repository,
+`/@PROJECT/src/app.py`; any other by its absolute path. Symbolic links, `.` and `..` are resolved, as far as
+there is anything to resolve: what does not exist yet has a name as well. Where the file system takes `A` for
+`a`, so does the name. Names such as `service://db` are nobody's path, and stay as they are.
+
+A path with special characters is a pattern, unless there is a file of that very name, or it is escaped: only
+its part before the first special character is resolved. A path that is no text, too long, or a pattern that
+cannot be read, raises `InvalidInput`.
+"""
+
+import os
+import re
+from typing import NamedTuple
+
+from leasehold.errors import InvalidInput
+from leasehold.files.project import project_of
+from leasehold.kernel.lease.globs import BadPattern, escape, literal_prefix, parsed
+from leasehold.kernel.ledger.limits import RESOURCE_BYTES
+
+_VIRTUAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
+_PROJECT = re.compile(r"/@((?:[^/\\]|\\.)+)(?:/(.*))?", re.DOTALL)
+_ESCAPE = re.compile(r"\\([*?\[{\\])")
+
+AnyPath = str | os.PathLike[str]
+
+
+class FileName(NamedTuple):
+    """The name of a file, a folder or a pattern, as a resource, and for people."""
+
+    resource: str
+    path: str
+    """Inside its repository, or absolute; a virtual name as it is."""
+
+
+def name_of(path: AnyPath, *, start: str | None = None) -> FileName:
+    """Return what a path is called. One that is not absolute counts from `start`, or where we are."""
+    text = _text(path)
+    if _VIRTUAL.match(text):
+        return FileName(_checked(text, text), text)
+    base = start or _working_directory()
+    here = os.path.join(base, text)
+    if not os.path.lexists(here) and literal_prefix(text) != text:
+        resource = _pattern(os.path.join(escape(base), text), text)
+    else:
+        plain = here if os.path.lexists(here) else os.path.join(base, _ESCAPE.sub(r"\1", text))
+        resource = _resource(os.path.realpath(plain), "", folder=text.endswith("/") or os.path.isdir(plain))
+    resource = _checked(resource, text)
+    return FileName(resource, shown(resource))
+
+
+def shown(resource: str) -> str:
+    """Return how people call a resource: by its place in its repository, where it has one."""
+    inside = _PROJECT.fullmatch(resource)
+    return resource if inside is None else _ESCAPE.sub(r"\1", inside[2] or ".")
+
+
+def is_file_name(resource: str) -> bool:
+    """Say whether a resource is a path, or a virtual name."""
+    return resource.startswith("/") or _VIRTUAL.match(resource) is not None
+
+
+def _text(path: AnyPath) -> str:
+    given: object = path
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str):
+        raise InvalidInput(f"path must be text or a path, not {given!r}", field="path")
+    if not text:
+        raise InvalidInput("path must not be empty", field="path")
+    if "\0" in text:
+        raise InvalidInput(f"path {text!r} contains a NUL character", field="path")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(f"path {text!r} is not UTF-8; rename it to claim it", field="path") from None
+    return text
+
+
+def _checked(resource: str, text: str) -> str:
+    """Return a resource that the law accepts; say what is wrong with the path that led to another."""
+    size = len(resource.encode())
+    if size > RESOURCE_BYTES:
+        raise InvalidInput(
+            f"path {text[:80]!r}… is too long: its name has {size} bytes; at most {RESOURCE_BYTES} fit",
+            field="path",
+        )
+    if not resource.isprintable():
+        raise InvalidInput(f"path {text!r} contains a control character", field="path")
+    if resource.startswith("/"):
+        try:
+            parsed(resource)
+        except BadPattern as error:
+            raise InvalidInput(
+                f"path {text!r} is a pattern that cannot be read: {error}", field="path"
+            ) from None
+    return resource
+
+
+def _pattern(here: str, text: str) -> str:
+    """Name a pattern: what comes before its first special character is a folder, and resolved."""
+    folder, _, names = literal_prefix(here).rpartition("/")
+    names += here[len(literal_prefix(here)) :]
+    if any(name in ("", ".", "..") for name in names.rstrip("/").split("/")):
+        raise InvalidInput(f"pattern {text!r} has an empty name, '.' or '..' in it", field="path")
+    resource = _resource(os.path.realpath(_ESCAPE.sub(r"\1", folder) or "/"), names.rstrip("/"), folder=False)
+    _checked(resource, text)
+    if not re.search(r"[*?{]", names) and not _matches_anything(here):
+        raise InvalidInput(
+            f"{text!r} is a pattern that matches no file; for a new file of that name, "
+            f"escape its brackets: {escape(text)!r}",
+            field="path",
+        )
+    return resource
+
+
+def _matches_anything(pattern: str) -> bool:
+    from glob import iglob  # Only here: few patterns have sets only.
+
+    return next(iglob(pattern), None) is not None
+
+
+def _resource(path: str, pattern: str, *, folder: bool) -> str:
+    """Name a path that is resolved, or a pattern inside of it. `folder`: there may be something below it."""
+    project = project_of(path)
+    if project is None:
+        top, base = "/", ""
+    else:
+        top, base = project.top, f"/@{project.name}"
+    inside = os.path.relpath(path, top)
+    names = [] if inside == "." else inside.split("/")
+    resource = base + "".join(f"/{escape(name)}" for name in _folded(top, names)) or "/"
+    if pattern:
+        return f"{resource.rstrip('/')}/{pattern.casefold() if _folds_case(path) else pattern}"
+    return f"{resource}/**" if folder and parsed(resource).is_file else resource
+
+
+def _folded(folder: str, names: list[str]) -> list[str]:
+    """Return names as their folders compare them."""
+    found = []
+    for name in names:
+        found.append(name.casefold() if _folds_case(folder) else name)
+        folder = os.path.join(folder, name)
+    return found
+
+
+def _folds_case(folder: str) -> bool:
+    """Say whether a folder takes `A` for `a`, as far as something in it can tell."""
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                other = entry.name.swapcase()
+                if other != entry.name:
+                    return is_same(os.path.join(folder, other), entry.path)
+    except OSError:  # It does not exist yet, is a file, or may not be looked at.
+        return False
+    return False
+
+
+def is_same(one: str, other: str) -> bool:
+    """Say whether two names lead to the same entry of a folder."""
+    return os.path.lexists(one) and os.path.samestat(os.lstat(one), os.lstat(other))
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise InvalidInput("the working directory is gone; give an absolute path", field="path") from None

@@ -1,0 +1,71 @@
+"""Which project a folder belongs to.
+
+The project is what clones and work trees of one repository have in common: git's setting `leasehold.project`,
+else the root commit. A clone that does not have its root commit cannot tell, and says what to do about it.
+"""
+
+import os
+from functools import lru_cache
+from typing import NamedTuple
+
+from leasehold.errors import InvalidInput
+from leasehold.kernel.lease.globs import escape
+
+_DIGITS = 16
+"""How much of a root commit's name is used: more than enough to tell projects apart."""
+_LONGEST_NAME = 64
+_SECONDS = 10.0
+_STEP = "set a name for it: git config leasehold.project NAME"
+
+
+class Project(NamedTuple):
+    """A repository's work tree, and the name of what it is a copy of."""
+
+    top: str
+    """Its folder, with all symbolic links resolved."""
+    name: str
+
+
+def project_of(folder: str) -> Project | None:
+    """Return the project that a folder belongs to; None if it is in no repository. Links are resolved."""
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+    return _project(folder)
+
+
+@lru_cache(maxsize=64)
+def _project(top: str) -> Project:
+    """Ask git. What it says stays: within one process, a project does not become another."""
+    configured = _git(top, "config", "--get", "leasehold.project")
+    if configured:
+        if "/" in configured or len(configured.encode()) > _LONGEST_NAME or not configured.isprintable():
+            raise InvalidInput(
+                f"git's setting leasehold.project is {configured!r}; "
+                f"it must be at most {_LONGEST_NAME} bytes without a slash",
+                field="project",
+            )
+        return Project(top, escape(configured))
+    if _git(top, "rev-parse", "--is-shallow-repository") != "false":
+        raise InvalidInput(f"{top} is a shallow clone, or git cannot read it; {_STEP}", field="project")
+    root = _git(top, "rev-list", "--max-parents=0", "--first-parent", "HEAD")
+    if not root:
+        raise InvalidInput(f"the repository {top} has no commit yet; {_STEP}", field="project")
+    return Project(top, root[:_DIGITS])
+
+
+def _git(top: str, *arguments: str) -> str:
+    """Return what git answers; empty if it refuses."""
+    import subprocess  # Only here: it would make up a good part of importing leasehold.
+
+    try:
+        found = subprocess.run(
+            ["git", "-C", top, *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired) as error:
+        raise InvalidInput(
+            f"{top} is a git work tree, and git cannot be asked: {error}", field="path"
+        ) from error
+    return found.stdout.strip() if found.returncode == 0 else ""

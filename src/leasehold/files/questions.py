@@ -1,0 +1,53 @@
+"""What can be asked about files: which leases stand around a path."""
+
+from leasehold.engine.port import Snapshot
+from leasehold.engine.questions import LeaseStatus, Question
+from leasehold.engine.registrar import Registrar
+from leasehold.engine.status import live, read_leases, statuses_of
+from leasehold.errors import InvalidInput
+from leasehold.kernel.lease.model import LeaseState, Mode
+from leasehold.kernel.lease.paths import is_path, related
+from leasehold.kernel.lease.records import FIRST_AROUND
+from leasehold.kernel.ledger.records import EVERYTHING
+
+_NEXT_PAGE = 16
+
+
+class FindAround(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_around"):
+    """Ask which leases stand around a path, oldest token first: above, on and below it, and on patterns.
+
+    With `against`, only some of those that are in the way of that mode; none only if there are none.
+    """
+
+    answer = list[LeaseStatus]
+
+    resource: str
+    against: Mode | None = None
+
+
+def find_around(registrar: Registrar, question: FindAround) -> list[LeaseStatus]:
+    """Answer who stands around a path."""
+    if question.tenant is None:
+        raise InvalidInput("name the tenant whose leases are meant", field="tenant")
+    with registrar.store.snapshot() as snapshot:
+        if question.against is None:
+            return _around(snapshot, question.tenant, question.resource, EVERYTHING)[0]
+        limit, more = FIRST_AROUND, True
+        while more:
+            found, cut = _around(snapshot, question.tenant, question.resource, limit)
+            in_the_way = [one for one in found if one.lease.mode.conflicts_with(question.against)]
+            if in_the_way:
+                return in_the_way
+            limit, more = limit * _NEXT_PAGE, any(mode.conflicts_with(question.against) for mode in cut)
+        return []
+
+
+def _around(
+    snapshot: Snapshot, tenant: str, resource: str, limit: int
+) -> tuple[list[LeaseStatus], frozenset[Mode]]:
+    key = (tenant, resource, limit)
+    trees = {key} if is_path(resource) else set()
+    found = read_leases(snapshot, resources={key[:2]}, trees=trees)
+    leases = [one for one in found.records.values() if related(resource, one.resource)]
+    standing = [one for one in leases if one.state is LeaseState.ACTIVE]
+    return live(statuses_of(standing, snapshot)), found.cut.get(key, frozenset())
