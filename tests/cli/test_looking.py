@@ -4,19 +4,19 @@ from tests.engine.doubles import claim
 
 
 def test_ls_lists_what_stands_in_aligned_columns(shell: Shell) -> None:
-    assert shell.run("acquire", "cameras/1", "--holder", "ann").code == 0
-    shell.run("acquire", "doors/1", "--holder", "ben", "--mode", "shared")
+    assert shell.run("acquire", "camera-1", "--holder", "ann").code == 0
+    shell.run("acquire", "door-1", "--holder", "ben", "--mode", "shared")
     header, *rows = shell.run("ls").out.splitlines()
     assert header.split() == ["RESOURCE", "HOLDER", "MODE", "STATE", "TOKEN", "EXPIRES", "LEASE"]
     assert [row.split()[:4] for row in rows] == [
-        ["cameras/1", "ann", "exclusive", "active"],
-        ["doors/1", "ben", "shared", "active"],
+        ["camera-1", "ann", "exclusive", "active"],
+        ["door-1", "ben", "shared", "active"],
     ]
     for heading, cell in (("HOLDER", "ann"), ("MODE", "exclusive"), ("LEASE", rows[0].split()[-1])):
         assert header.index(heading) == rows[0].index(cell)
-    assert [line.split()[0] for line in shell.run("ls", "doors/").out.splitlines()[1:]] == ["doors/1"]
+    assert [line.split()[0] for line in shell.run("ls", "door-").out.splitlines()[1:]] == ["door-1"]
     assert [line.split()[0] for line in shell.run("ls", "--holder", "ann").out.splitlines()[1:]] == [
-        "cameras/1"
+        "camera-1"
     ]
     assert shell.run("ls", "nothing").out == "no leases\n"
 

@@ -9,7 +9,10 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.durations import parse_duration
+from leasehold.cli.naming import displayed, resource
 from leasehold.cli.parser import UsageError
+
+_TTL_SECONDS = 60.0
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.block import Block
@@ -22,14 +25,15 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         "resources",
         metavar="RESOURCE",
         nargs="+",
-        help="what to own: any name; of several all, or none",
+        type=resource,
+        help="what to own: any name, or a path if it has a / or begins with a dot; of several all, or none",
     )
     parser.add_argument(
         "--ttl",
         type=parse_duration,
-        default=60.0,
         metavar="TIME",
-        help="how long the lease lasts unless renewed: 90, 90s, 5m, 1h30m, 500ms (default: 60s)",
+        help="how long the lease lasts unless renewed: 90, 90s, 5m, 1h30m, 500ms "
+        "(default: 60s; for a path the setting default_ttl_seconds)",
     )
     modes = parser.add_mutually_exclusive_group()
     modes.add_argument(
@@ -43,6 +47,9 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         "--shared", dest="mode", action="store_const", const="shared", help="the same as --mode shared"
     )
     add_wait_option(parser)
+    parser.add_argument(
+        "--reason", default="", metavar="TEXT", help="what it is for; whoever is refused sees it"
+    )
     parser.add_argument(
         "--priority",
         type=int,
@@ -85,10 +92,10 @@ def _patience(text: str) -> float:
 def refuse_nonsense(arguments: Namespace) -> None:
     """Refuse a claim that can never be right, before anything is opened or started."""
     seen: set[str] = set()
-    for resource in arguments.resources:
-        if resource in seen:
-            raise UsageError(f"{resource!r} is named twice; name each resource once")
-        seen.add(resource)
+    for name in arguments.resources:
+        if name in seen:
+            raise UsageError(f"{name!r} is named twice; name each resource once")
+        seen.add(name)
     _metadata_of(arguments)
 
 
@@ -101,6 +108,8 @@ def _metadata_of(arguments: Namespace) -> dict[str, Any]:
         if key in pairs:
             raise UsageError(f"--metadata has {key!r} twice; give each key once")
         pairs[key] = value
+    if arguments.reason:
+        pairs["reason"] = arguments.reason
     return pairs
 
 
@@ -121,6 +130,25 @@ def ask(
         "lock_delay": arguments.lock_delay,
         **others,
     }
+    special = only_for_one or {}
+    if any(name.startswith("/") for name in arguments.resources) and not any(
+        special.get(name) for name in ("adopt", "scope", "budget")
+    ):
+        return _ask_for_files(client, arguments, special, claim)
+    if arguments.ttl is None:
+        claim["ttl"] = _TTL_SECONDS
     if len(arguments.resources) > 1:
         return client.acquire_all(arguments.resources, **claim)
-    return client.acquire(arguments.resources[0], **claim, **(only_for_one or {}))
+    return client.acquire(arguments.resources[0], **claim, **special)
+
+
+def _ask_for_files(
+    client: "Client", arguments: Namespace, special: dict[str, Any], claim: dict[str, Any]
+) -> "Block":
+    """Acquire files, and renew what the holder has already; who is refused is told what to do next."""
+    from leasehold.files.names import FileName
+
+    names = [FileName(name, displayed(name)) for name in arguments.resources]
+    limit = special.get("max_renewals", -1)
+    claim |= {"wait": arguments.wait or False, "max_renewals": None if limit == -1 else limit}
+    return client.files.lease(*names, agent=client.holder, **claim)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import lease_named
+from leasehold.cli.naming import lease_named, resource
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError
 
@@ -53,7 +53,9 @@ exit codes: 0 done, or proven · 1 error · 2 wrong usage · 76 not proven, or n
         nargs="?",
         help="issue: a lease id or a resource; show and verify: the certificate, a file, or -",
     )
-    parser.add_argument("--resource", metavar="NAME", help="verify: the resource that is to be used")
+    parser.add_argument(
+        "--resource", metavar="NAME", type=resource, help="verify: the resource that is to be used"
+    )
     parser.add_argument(
         "--key",
         action="append",

@@ -7,7 +7,7 @@ from leasehold.cli.asking import add_wait_option
 from leasehold.cli.claims import tell
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import LEASE_HELP, lease_named
+from leasehold.cli.naming import LEASE_HELP, lease_named, resource
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 
@@ -41,7 +41,7 @@ example:
 exit codes: 0 done · 75 the other one cannot have it · 76 the lease is not yours, or over · 1 error ·
             2 wrong usage""",
     )
-    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    parser.add_argument("lease", metavar="LEASE", type=resource, help=LEASE_HELP)
     parser.add_argument("--to", required=True, metavar="NAME", help="who gets it")
     parser.add_argument(
         "--ttl", type=parse_duration, metavar="TIME", help="how long it lasts (default: its own TTL)"
@@ -72,7 +72,7 @@ example:
 exit codes: 0 done · 75 others still share it · 76 the lease is not yours, or over · 1 error ·
             2 wrong usage""",
     )
-    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    parser.add_argument("lease", metavar="LEASE", type=resource, help=LEASE_HELP)
     add_wait_option(parser)
     add_holder_option(parser, "who holds it")
 
@@ -98,7 +98,7 @@ example:
 
 exit codes: 0 done · 76 the lease is not yours, or over · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    parser.add_argument("lease", metavar="LEASE", type=resource, help=LEASE_HELP)
     add_holder_option(parser, "who holds it")
 
 

@@ -15,7 +15,7 @@ from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.delegating import add_grant_options, budget_of, scope_of
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.entry import message_of, report
-from leasehold.cli.naming import LEASE_HELP, lease_named
+from leasehold.cli.naming import LEASE_HELP, displayed, lease_named, resource
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
@@ -47,6 +47,10 @@ The lease outlives this command, and a reboot, but not its TTL: renew it in time
 printed token along with every write, and let the resource refuse a lower one. To hold a lease exactly as
 long as a command runs, use `leasehold run`.
 
+An argument with a / in it, or a dot at its beginning, is a path: the same file in every clone and work tree
+of its repository. It may be a folder, or a pattern (*, ?, [a-z], {a,b}, **) in quotes. A path that the holder
+has already, or that lies in what it has, is renewed.
+
 Of several resources you get all, or none: nothing is taken before everything is free, in whatever order
 others ask for the same. Each has a lease and a token of its own; --ttl, --mode and the like hold for each.
 
@@ -54,7 +58,8 @@ examples:
   leasehold acquire report-42 --ttl 5m
   leasehold acquire report-42 --shared --metadata why=reading
   leasehold acquire report-42 --wait 30s
-  leasehold acquire /repo/a /repo/b --wait 30s
+  leasehold acquire src/app.py docs/ --as agent-7 --reason "new parser" --ttl 10m --wait 30s
+  leasehold acquire 'src/**/*.py' --shared
   leasehold acquire crawl --scope tool=read namespace=data --budget tokens=10000
   token=$(leasehold acquire report-42 --json | jq .token)
 
@@ -143,7 +148,8 @@ def _tell_all(out: Output, statuses: "list[LeaseStatus]") -> None:
         out.json({"leases": [lease_shape(status) for status in statuses]})
         return
     for status in statuses:
-        tell(out, status, f"acquired {status.lease.resource}")
+        done = "renewed" if status.lease.renewal_count else "acquired"
+        tell(out, status, f"{done} {displayed(status.lease.resource)}")
 
 
 def tell(out: Output, status: "LeaseStatus", title: str) -> None:
@@ -181,7 +187,7 @@ examples:
 
 exit codes: 0 all renewed · 76 a lease is lost · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("leases", metavar="LEASE", nargs="+", help=LEASE_HELP)
+    parser.add_argument("leases", metavar="LEASE", nargs="+", type=resource, help=LEASE_HELP)
     parser.add_argument(
         "--ttl", type=parse_duration, metavar="TIME", help="for how long (default: its own TTL)"
     )
@@ -207,7 +213,7 @@ def _renew(arguments: Namespace) -> int:
         )
     else:
         for status in renewed:
-            tell(out, status, f"renewed {status.lease.resource}")
+            tell(out, status, f"renewed {displayed(status.lease.resource)}")
     return report_all(failed, out)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
 
 HOLDER_VARIABLE = "LEASEHOLD_HOLDER"
+AGENT_VARIABLE = "LEASEHOLD_AGENT"
 
 _CLOSE_PATIENCE_SECONDS = 1.0
 
@@ -56,8 +57,8 @@ def connected_as_operator(arguments: Namespace) -> "AbstractContextManager[Clien
 
 def add_holder_option(parser: ArgumentParser, purpose: str, *, otherwise: str = "user@host") -> None:
     """Let the user say who is asking."""
-    default = f"default: ${HOLDER_VARIABLE}, else {otherwise}"
-    parser.add_argument("--holder", metavar="NAME", help=f"{purpose} ({default})")
+    default = f"default: ${HOLDER_VARIABLE}, else ${AGENT_VARIABLE}, else {otherwise}"
+    parser.add_argument("--holder", "--as", dest="holder", metavar="NAME", help=f"{purpose} ({default})")
 
 
 def holder_of(arguments: Namespace, suffix: str = "") -> str:
@@ -68,7 +69,8 @@ def holder_of(arguments: Namespace, suffix: str = "") -> str:
     given: str | None = getattr(arguments, "holder", None)
     if given is not None:
         return given  # Even an empty one, which is refused: the variable that it came from was not set.
-    return os.environ.get(HOLDER_VARIABLE) or f"{user_at_host()}{suffix}"
+    named = os.environ.get(HOLDER_VARIABLE) or os.environ.get(AGENT_VARIABLE)
+    return named or f"{user_at_host()}{suffix}"
 
 
 def user_at_host() -> str:

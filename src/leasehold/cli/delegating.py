@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import LEASE_HELP, lease_named
+from leasehold.cli.naming import LEASE_HELP, lease_named, resource
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 
@@ -110,8 +110,10 @@ examples:
 
 exit codes: 0 derived · 75 somebody holds the resource · 76 the parent is lost · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("parent", metavar="PARENT", help=LEASE_HELP)
-    parser.add_argument("resource", metavar="RESOURCE", help="what the child will own: any name")
+    parser.add_argument("parent", metavar="PARENT", type=resource, help=LEASE_HELP)
+    parser.add_argument(
+        "resource", metavar="RESOURCE", type=resource, help="what the child will own: any name"
+    )
     add_grant_options(parser)
     parser.add_argument("--for", dest="child_holder", metavar="NAME", help="who will hold the child")
     parser.add_argument(
@@ -155,7 +157,7 @@ example:
 
 exit codes: 0 spent · 76 the lease is lost · 1 not enough is left, or another error · 2 wrong usage""",
     )
-    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    parser.add_argument("lease", metavar="LEASE", type=resource, help=LEASE_HELP)
     for part in _DIMENSIONS:
         parser.add_argument(
             f"--{part.replace('_', '-')}",

@@ -5,7 +5,7 @@ from argparse import Namespace
 from leasehold.cli.claims import report_all
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.entry import message_of
-from leasehold.cli.naming import LEASE_HELP, lease_named
+from leasehold.cli.naming import LEASE_HELP, lease_named, resource
 from leasehold.cli.output import Output, counted
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
@@ -46,7 +46,7 @@ examples:
 
 exit codes: 0 done · 76 a lease is not yours, or does not exist · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("leases", metavar="LEASE", nargs="*", help=LEASE_HELP)
+    parser.add_argument("leases", metavar="LEASE", nargs="*", type=resource, help=LEASE_HELP)
     parser.add_argument("--all", action="store_true", help="everything that the holder has")
     parser.add_argument(
         "--reason",
@@ -116,7 +116,7 @@ example:
 
 exit codes: 0 revoked, or already ended · 76 no such lease · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("lease", metavar="LEASE", help=LEASE_HELP)
+    parser.add_argument("lease", metavar="LEASE", type=resource, help=LEASE_HELP)
     parser.add_argument("--reason", required=True, metavar="TEXT", help="why, for the history")
     parser.add_argument("--operator", metavar="NAME", help="who revokes it (default: as --holder elsewhere)")
 

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
+from leasehold.cli.naming import resource
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 from leasehold.errors import InvalidInput
@@ -42,7 +43,9 @@ examples:
 
 exit codes: 0 done · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("resource", metavar="RESOURCE", nargs="?", help="only about this resource")
+    parser.add_argument(
+        "resource", metavar="RESOURCE", nargs="?", type=resource, help="only about this resource"
+    )
     parser.add_argument("--lease", metavar="LEASE", help="only about this lease")
     parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
     parser.add_argument(
@@ -223,7 +226,7 @@ exit codes: 130 interrupted · 1 error · 2 wrong usage""",
     parser.add_argument(
         "--after", type=_position, metavar="N", help="start after this position (default: from now on)"
     )
-    parser.add_argument("--resource", metavar="NAME", help="only about this resource")
+    parser.add_argument("--resource", metavar="NAME", type=resource, help="only about this resource")
     parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
 
 

@@ -8,9 +8,11 @@ from leasehold.cli.connecting import connected
 from leasehold.cli.delegating import spelled, spelled_scope, tree_shape
 from leasehold.cli.durations import format_duration
 from leasehold.cli.events import print_entries
+from leasehold.cli.naming import displayed, holders_of, resource
 from leasehold.cli.output import Cell, Output, local_time
 from leasehold.cli.parser import Commands, positive_number
 from leasehold.cli.queues import print_waiters, waiter_shape
+from leasehold.kernel.lease.paths import related
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
@@ -40,12 +42,19 @@ Lists the leases that stand, and the claims that wait (pending), in the order in
 
 examples:
   leasehold ls
-  leasehold ls cameras/ --holder runner-7
+  leasehold ls camera- --holder runner-7
+  leasehold ls src/
   leasehold ls --state expired --state revoked --json
 
 exit codes: 0 done · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("prefix", metavar="PREFIX", nargs="?", help="only resources that begin with this")
+    parser.add_argument(
+        "prefix",
+        metavar="PREFIX",
+        nargs="?",
+        type=resource,
+        help="only resources that begin with this; or a path, for what lies around it",
+    )
     parser.add_argument("--holder", metavar="NAME", help="only leases of this holder")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
@@ -91,13 +100,16 @@ def _find(client: "Client", arguments: Namespace, wanted: list[str]) -> Iterator
     from leasehold.cli.shapes import state_now
 
     recorded = [*wanted, "active"] if "expired" in wanted else wanted
-    after = arguments.after
+    after, path = arguments.after, None
+    prefix = arguments.prefix
+    if prefix is not None and prefix.startswith("/"):
+        # A pattern may be around a path that it does not begin like.
+        path, prefix = prefix, "/".join(prefix.split("/")[: 2 if prefix.startswith("/@") else 1]) or "/"
     while True:
-        page = client.list(
-            prefix=arguments.prefix, holder=arguments.holder, states=recorded, after=after, limit=_PAGE
-        )
+        page = client.list(prefix=prefix, holder=arguments.holder, states=recorded, after=after, limit=_PAGE)
         for status in page.statuses:
-            if not wanted or state_now(status).value in wanted:
+            around = path is None or related(path, status.lease.resource)
+            if around and (not wanted or state_now(status).value in wanted):
                 yield status
         after = page.next
         if after is None:
@@ -109,7 +121,7 @@ def _row(status: "LeaseStatus") -> list[Cell]:
 
     lease, state = status.lease, state_now(status).value
     return [
-        lease.resource,
+        displayed(lease.resource),
         lease.holder,
         lease.mode.value,
         (state, _STATE_COLOURS.get(state, "dim")),
@@ -136,7 +148,7 @@ examples:
 
 exit codes: 0 done (a resource that nobody holds is not an error) · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("name", metavar="LEASE_OR_RESOURCE", help="a lease id or a resource")
+    parser.add_argument("name", metavar="LEASE_OR_RESOURCE", type=resource, help="a lease id or a resource")
     parser.add_argument(
         "--tree",
         action="store_true",
@@ -215,7 +227,7 @@ def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
         why = lease.end_reason or lease.release_reason
         ended = f"{local_time(lease.terminated_at_ns)} by {lease.ended_by}" + (f": {why}" if why else "")
     return [
-        ("resource", lease.resource),
+        ("resource", displayed(lease.resource)),
         ("holder", lease.holder),
         ("state", state_now(status).value),
         ("mode", lease.mode.value),
@@ -248,23 +260,21 @@ def _delegation_facts(account: "Delegation | None") -> list[tuple[str, str | Non
     ]
 
 
-def _show_resource(out: Output, resource: str, client: "Client") -> None:
+def _show_resource(out: Output, name: str, client: "Client") -> None:
     from leasehold.cli.shapes import lease_shape
 
-    statuses, waiters = client.inspect(resource), client.queue(resource)
+    statuses, waiters = holders_of(client, name), client.queue(name)
     if out.as_json:
         leases = [lease_shape(status) for status in statuses]
         waiting = [waiter_shape(waiter) for waiter in waiters]
         held = bool(leases)
-        out.json(
-            {"kind": "resource", "resource": resource, "held": held, "leases": leases, "waiters": waiting}
-        )
+        out.json({"kind": "resource", "resource": name, "held": held, "leases": leases, "waiters": waiting})
         return
     if not statuses:
-        out.line(f"nobody holds {resource}")
+        out.line(f"nobody holds {displayed(name)}")
     for status in statuses:
         facts = [fact for fact in _lease_facts(status) if fact[0] != "resource"]
-        out.facts(f"{resource} is held", [("lease", status.lease.lease_id), *facts])
+        out.facts(f"{displayed(status.lease.resource)} is held", [("lease", status.lease.lease_id), *facts])
     if waiters:
         out.line()
-        print_waiters(out, waiters, resource)
+        print_waiters(out, waiters, displayed(name))

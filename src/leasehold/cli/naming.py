@@ -1,13 +1,53 @@
-"""Which lease a user means: by its id, or by what it is on."""
+"""Which lease a user means: by its id, or by what it is on; and which resource, by its name or its path."""
 
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from leasehold.cli.parser import UsageError
+from leasehold.errors import InvalidInput
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
+    from leasehold.engine.questions import LeaseStatus
 
 LEASE_HELP = "the id of a lease, as acquire and ls print it, or the resource that it is on"
+
+
+def resource(text: str) -> str:
+    """Return the resource that an argument means: with a slash in it, or a dot at its beginning, a path."""
+    if "/" not in text and not text.startswith("."):
+        return text
+    from leasehold.files.names import name_of
+
+    try:
+        return name_of(text).resource
+    except InvalidInput as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def displayed(resource: str) -> str:
+    """Return how to show a resource: a path by its place in the repository that we are in."""
+    if not resource.startswith("/@"):
+        return resource
+    from leasehold.files.names import name_of, shown
+
+    try:
+        top = name_of(".").resource.removesuffix("/**")
+    except InvalidInput:
+        return resource
+    project = top.split("/")[1]
+    return shown(resource) if resource.split("/")[1] == project else resource
+
+
+def holders_of(client: "Client", resource: str) -> "list[LeaseStatus]":
+    """Return who holds a resource now; for a path, also what lies around it."""
+    if not resource.startswith("/"):
+        return client.inspect(resource)
+    from leasehold.files.names import FileName
+
+    around = client.files.get_file_leases(FileName(resource, resource))
+    found = [client.get(one.id) for one in around]
+    return [status for status in found if status is not None and status.is_live]
 
 
 def lease_named(client: "Client", name: str, holder: str | None = None) -> str:

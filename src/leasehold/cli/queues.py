@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration
+from leasehold.cli.naming import displayed, holders_of, resource
 from leasehold.cli.output import Cell, Output
 from leasehold.cli.parser import Commands
 
@@ -31,7 +32,7 @@ examples:
 
 exit codes: 0 done (a resource that nobody waits for is not an error) · 1 error · 2 wrong usage""",
     )
-    parser.add_argument("resource", metavar="RESOURCE", help="what they wait for")
+    parser.add_argument("resource", metavar="RESOURCE", type=resource, help="what they wait for")
 
 
 def _queue(arguments: Namespace) -> int:
@@ -39,7 +40,7 @@ def _queue(arguments: Namespace) -> int:
 
     out = Output(arguments)
     with connected(arguments) as client:
-        held = client.inspect(arguments.resource)
+        held = holders_of(client, arguments.resource)
         waiters = client.queue(arguments.resource)
     if out.as_json:
         shape: dict[str, Any] = {"resource": arguments.resource}
@@ -49,8 +50,9 @@ def _queue(arguments: Namespace) -> int:
         return 0
     for status in held:
         left = format_duration(status.expires_in)
-        out.line(f"{arguments.resource} is held by {status.lease.holder} ({status.lease.mode}), {left} left")
-    print_waiters(out, waiters, arguments.resource)
+        name = displayed(status.lease.resource)
+        out.line(f"{name} is held by {status.lease.holder} ({status.lease.mode}), {left} left")
+    print_waiters(out, waiters, displayed(arguments.resource))
     return 0
 
 
@@ -68,7 +70,7 @@ def waiter_row(waiter: "Waiter") -> list[Cell]:
     return [
         str(waiter.position),
         lease.holder,
-        lease.resource,
+        displayed(lease.resource),
         lease.mode.value,
         "-" if lease.ticket is None else str(lease.ticket.priority),
         format_duration(waiter.waited),

@@ -56,8 +56,8 @@ LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_LEASE_ID then have one line fo
 examples:
   leasehold run report-42 -- make report
   leasehold run report-42 --wait 5m -- make report
-  leasehold run /repo/a /repo/b --wait 5m -- make both
-  leasehold run cameras/7 --ttl 30s --grace 2s -- ./record.sh --fast
+  leasehold run src/ docs/ --wait 5m -- make both
+  leasehold run camera-7 --ttl 30s --grace 2s -- ./record.sh --fast
 
 exit codes: COMMAND's own, 128+n if signal n ended it · 75 not acquired · 76 lease lost ·
             126 COMMAND cannot be executed · 127 COMMAND not found · 1 error · 2 wrong usage""",

@@ -1,0 +1,110 @@
+"""Paths on the command line: an argument with a slash, or a dot at its beginning."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import bytecode, signals_as_at_a_terminal
+from tests.cli.shell import Shell
+from tests.files.conftest import git
+
+__all__ = ["bytecode", "signals_as_at_a_terminal"]
+
+
+@pytest.fixture
+def shell(repository: Path, bytecode: Path) -> Iterator[Shell]:
+    """A user in a repository, whose store is found by being there."""
+    shell = Shell(repository, bytecode)
+    del shell.environment["LEASEHOLD_URL"]
+    yield shell
+    shell.close()
+
+
+def test_an_agent_acquires_and_another_is_told_who_why_until_when_and_what_next(shell: Shell) -> None:
+    acquire = ("acquire", "src/app.py", "--as", "agent-7", "--ttl", "10m", "--reason", "new parser")
+    assert shell.run(*acquire).out.startswith("acquired src/app.py\n")
+    refused = shell.run("acquire", "src/*.py", "--as", "agent-9", code=75)
+    assert re.search(
+        r"src/app\.py is held by agent-7 \(new parser\) since [\d:]+, until [\d:]+ unless renewed; "
+        r"you would be number 1 in the queue\. Next: leasehold acquire 'src/\*\.py' --as agent-9 --wait 30s",
+        refused.err,
+    )
+    error = shell.run("acquire", "./src", "--as", "agent-9", "--json", code=75).error
+    facts = error["facts"]
+    assert (error["code"], facts["holder"], facts["reason"]) == ("HELD", "agent-7", "new parser")
+    assert facts["next_command"].startswith("leasehold acquire ./src --as agent-9")
+
+
+def test_an_agent_that_claims_what_it_has_gets_more_time(shell: Shell) -> None:
+    first = shell.json("acquire", "src/", "--as", "agent-7", "--ttl", "1m", "--json")
+    again = shell.run("acquire", "src/app.py", "--ttl", "10m", LEASEHOLD_AGENT="agent-7")
+    assert again.out.startswith("renewed src\n")
+    assert first["lease_id"] in again.out
+    assert "(in 10m)" in again.out or "(in 9m" in again.out
+
+
+def test_a_path_is_the_same_from_every_folder_and_work_tree(shell: Shell, repository: Path) -> None:
+    shell.run("acquire", "src/app.py", "--as", "agent-7")
+    git(repository, "worktree", "add", "../beside")
+    for folder, path in ((repository / "src", "./app.py"), (repository.parent / "beside", "src/app.py")):
+        shell.folder = folder
+        assert "agent-7" in shell.run("acquire", path, "--as", "b", code=75).err
+        assert "agent-7" in shell.run("show", path).out
+        assert shell.run("ls", ".").out.count("agent-7") == 1
+
+
+def test_ls_shows_what_lies_around_a_path(shell: Shell) -> None:
+    for path in ("src/app.py", "docs/", "**/*.py", "report-42"):
+        shell.run("acquire", path, "--as", "agent-7", "--shared")
+    assert _resources(shell.run("ls", "src/").out) == ["src/app.py", "**/*.py"]
+    assert _resources(shell.run("ls", "docs/a.md").out) == ["docs"]
+    assert _resources(shell.run("ls").out) == ["src/app.py", "docs", "**/*.py", "report-42"]
+
+
+def _resources(out: str) -> list[str]:
+    return [line.split()[0] for line in out.splitlines()[1:]]
+
+
+def test_whatever_takes_a_lease_or_a_resource_takes_a_path(shell: Shell) -> None:
+    shell.run("acquire", "src/app.py", "--as", "a", "--shared")
+    assert "nobody waits for src/app.py" in shell.run("queue", "src/app.py").out
+    shell.run("renew", "src/app.py", "--as", "a", "--ttl", "2h")
+    shell.run("upgrade", "src/app.py", "--as", "a")
+    shell.run("transfer", "src/app.py", "--as", "a", "--to", "b")
+    assert "transferred" in shell.run("history", "src/app.py").out
+    shell.run("release", "./src/app.py", "--as", "b")
+    assert "nobody holds src/app.py" in shell.run("show", "src/app.py").out
+
+
+def test_a_command_runs_under_a_folder(shell: Shell) -> None:
+    token = shell.run("run", "src/", "--as", "a", "--", "sh", "-c", "echo $LEASEHOLD_TOKEN").out
+    assert int(token) > 0
+    shell.run("acquire", "src/app.py", "--as", "b")
+    assert "held by b" in shell.run("run", "src/", "--as", "a", "--", "true", code=75).err
+    shell.run("run", "src/", "--as", "b", "--wait", "1s", "--", "true", code=0)
+
+
+def test_of_several_paths_all_are_acquired_or_none(shell: Shell) -> None:
+    shell.run("acquire", "docs/a.md", "--as", "a")
+    assert "docs/a.md is held by a" in shell.run("acquire", "src/", "docs/", "--as", "b", code=75).err
+    assert _resources(shell.run("ls").out) == ["docs/a.md"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [("src/[a", "not closed"), ("a/" + "b" * 600, "too long"), (os.fsdecode(b"./\xff"), "not UTF-8")],
+)
+def test_a_bad_path_is_wrong_usage(shell: Shell, path: str, problem: str) -> None:
+    for command in ("acquire", "show", "ls"):
+        assert problem in shell.run(command, path, code=2).err
+
+
+def test_a_virtual_name_and_a_plain_one_are_no_paths(shell: Shell) -> None:
+    shell.run("acquire", "service://db", "report-42", "--as", "a")
+    assert {lease["resource"] for lease in shell.json("ls", "--json")["leases"]} == {
+        "service://db",
+        "report-42",
+    }
