@@ -5,6 +5,7 @@ import sys
 from bench import (
     certificates,
     concurrency,
+    files,
     handoff,
     ledger,
     pairs,
@@ -28,6 +29,7 @@ BENCHMARKS = {
     "handoff": handoff.run,
     "queues": queues.run,
     "trees": trees.run,
+    "files": files.run,
     "renewals": renewals.run,
     "replaying": replaying.run,
     "ledger": ledger.run,

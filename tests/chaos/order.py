@@ -22,6 +22,7 @@ from leasehold.kernel.lease.events import (
     LeaseRevoked,
 )
 from leasehold.kernel.ledger.chain import Entry
+from simulator.patterns import touching
 
 SECOND = 1_000_000_000
 LEVEL_NS = 10 * SECOND
@@ -49,15 +50,8 @@ class Claimed:
         return (
             self.holder != other.holder
             and "exclusive" in (self.mode, other.mode)
-            and _overlap(self.resource, other.resource)
+            and touching(self.resource, other.resource)
         )
-
-
-def _overlap(one: str, other: str) -> bool:
-    shorter, longer = sorted((one, other), key=len)
-    return shorter == longer or (
-        shorter.startswith("/") and longer.startswith(shorter.removesuffix("/") + "/")
-    )
 
 
 @dataclass

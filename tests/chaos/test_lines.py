@@ -88,3 +88,23 @@ def test_eight_processes_claim_parts_of_a_tree_under_fire(
     assert report.stops_beyond_ttl > 5
     assert min(seen["granted"], seen["released"]) > 300, "too little was done for this run to count"
     assert seen["deadlock"] > 0, "nobody ever asked for more in a way that could not have ended"
+
+
+@pytest.mark.timeout(600)
+def test_sixteen_agents_claim_folders_files_and_patterns_under_fire(
+    tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Supervisor(tmp_path, seed=seed, places=16, ttl=1.0, program="agent") as supervisor:
+        report = supervisor.run(60, kill_every=3, stop_every=3)
+        nothing_is_left(supervisor, tmp_path, "/")
+    entries, _ = testimony.read_ledger(tmp_path / "leases.db")
+    seen = Counter(line.what for line in testimony.read_log(tmp_path / "log")) + notes(tmp_path)
+    tell(capsys, report, seen)
+
+    assert testimony.problems(tmp_path) == []
+    assert list(order.wrong_grants(entries)) == []
+    assert list(order.circles(entries)) == []
+    assert report.kills > 10
+    assert report.stops_beyond_ttl > 5
+    assert min(seen["granted"], seen["released"]) > 200, "too little was done for this run to count"
+    assert seen["deadlock"] > 0, "nobody ever asked for more in a way that could not have ended"
