@@ -221,6 +221,10 @@ class StoreDamaged(StoreUnusable, code="STORE_DAMAGED"):
     """Files of this store are missing, damaged or not its own. `leasehold restore` puts a backup in place."""
 
 
+class StoreReplaced(StoreUnusable, code="STORE_REPLACED"):
+    """Another store is where this client's was, and knows nothing of its leases. Connect again to use it."""
+
+
 class LedgerBroken(StoreError, code="LEDGER_BROKEN"):
     """The ledger is not what it was when it was written, so nothing can be built on it."""
 

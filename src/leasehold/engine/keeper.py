@@ -3,7 +3,8 @@
 Each lease is renewed at a third of its TTL or, by jitter, a little earlier, and leases that are due at
 about the same time are renewed together. One that was won by waiting lasts for its claim window only, and is
 renewed almost at once, which confirms it. A renewal that fails for a passing reason is tried again; the
-lease is lost only when its trust window closes. A definite refusal is a loss at once.
+lease is lost only when its trust window closes. A definite refusal is a loss at once, and so is another
+store in the place of the one that granted it.
 
 Promised: a lost lease is reported exactly once, no later than its trust window closes (as far as the
 machine lets this thread run; `Kept.trusted` asks the clock and needs no thread at all). A lease reported as
@@ -19,10 +20,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 
 from leasehold.engine.clock import Clock
-from leasehold.engine.desk import Desk, Outcome
+from leasehold.engine.desk import Desk, Failure, Outcome
 from leasehold.engine.kept import Kept, forgotten, is_same_grant, window_closed
 from leasehold.engine.trust import Trust
-from leasehold.errors import LeaseholdError, error_of
+from leasehold.errors import LeaseholdError, StoreReplaced, error_of
 from leasehold.kernel.lease.answers import Renewal, Renewed
 from leasehold.kernel.lease.commands import Renew
 from leasehold.kernel.lease.model import Lease
@@ -280,6 +281,8 @@ class Keeper:
                 renewals.append((kept, result))
             elif isinstance(result, Refusal) and result.code.means_loss:
                 self.lose(kept, error_of(result))
+            elif isinstance(result, Failure) and result.code == StoreReplaced.code:
+                self.lose(kept, forgotten(kept.lease))  # Who granted it is gone for good.
             else:
                 self._try_again(kept, lasting=isinstance(result, Refusal))
         self.renewed(renewals, sent_ns)

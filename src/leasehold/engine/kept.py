@@ -78,8 +78,8 @@ def forgotten(lease: Lease) -> LeaseTerminal:
     """Return the loss of a lease that the registrar does not know any more as its holder does."""
     return LeaseTerminal(
         f"the registrar does not know lease {lease.lease_id} on {lease.resource} any more as it was granted, "
-        "or made exclusive, because an older copy of its store was put in place; stop using the resource, "
-        "and acquire it again",
+        "or made exclusive, because another store, or an older copy, is in its place; stop using the "
+        "resource, and acquire it again",
         lease_id=lease.lease_id,
         resource=lease.resource,
         token=lease.token,

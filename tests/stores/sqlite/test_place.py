@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from leasehold import Client, LeaseLost, StoreDamaged, StoreFailed, StoreUnusable
+from leasehold import Client, LeaseLost, StoreDamaged, StoreFailed, StoreReplaced, StoreUnusable
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.recording import open_epoch
 from leasehold.engine.registrar import Registrar
@@ -621,11 +622,30 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def test_a_lease_of_a_store_that_was_replaced_is_lost_at_its_next_renewal(path: Path) -> None:
+def test_a_client_never_goes_on_in_another_store_than_its_own(path: Path) -> None:
+    aside = path.with_name("aside")
     with client_of(path, holder="inside") as client:
-        lease = client.acquire("another", ttl=TTL)
+        token = client.acquire("door", ttl=TTL).token
+        path.rename(aside)
+        with closing(open_store(path)) as store:
+            Client(Registrar(store), holder="maker").close()
+        for use in (lambda: client.acquire("window"), client.list, client.sweep):
+            with pytest.raises(StoreReplaced, match="is another one than this client was connected to"):
+                use()
+        shutil.rmtree(path)
+        aside.rename(path)
+        assert client.acquire("window").token > token
+
+
+def test_a_lease_of_a_store_that_was_replaced_is_lost_when_it_is_to_be_renewed(path: Path) -> None:
+    with client_of(path, holder="inside") as client:
+        lost = threading.Event()
+        lease = client.acquire("another", ttl=TTL, on_lost=lambda loss: lost.set())
         shutil.rmtree(path)
         with closing(open_store(path)) as store:
             Client(Registrar(store), holder="maker").close()
-            with pytest.raises(LeaseLost):
-                lease.renew()
+        assert lease.kept is not None
+        client._holdings.keeper._send("default", "inside", [lease.kept])
+        assert lost.wait(30)
+        with pytest.raises(LeaseLost):
+            lease.ensure()

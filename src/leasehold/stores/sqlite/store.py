@@ -17,7 +17,7 @@ from leasehold.engine.news import News
 from leasehold.engine.port import WouldBlock
 from leasehold.engine.sealing import Sealer
 from leasehold.engine.turn import Turn
-from leasehold.errors import ClientClosed, InvalidInput, StoreUnusable
+from leasehold.errors import ClientClosed, InvalidInput, StoreReplaced, StoreUnusable
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.family import Families
 from leasehold.stores.sqlite import files
@@ -68,7 +68,8 @@ class SqliteStore:
         self._file: OpenFile | None = None
         self._queue: WriteQueue | None = None
         self._group = group
-        self._was_open = False
+        self._store_id: str | None = None
+        """Which store this is, from the first time it was opened on."""
         self._renew_locks()
         register(self)
         self._open_file(create=create)
@@ -98,9 +99,9 @@ class SqliteStore:
             if self._closed:
                 raise ClientClosed("this store was closed; connect again")
             if self._file is None:
-                if self._was_open:
+                if self._store_id is not None:
                     self._refuse_gone()
-                self._file = open_file(
+                opened = open_file(
                     self.path,
                     durability=self.durability,
                     clock=self.clock,
@@ -108,7 +109,8 @@ class SqliteStore:
                     create=create,
                     group=self._group,
                 )
-                self._was_open = True
+                self._refuse_another(opened)
+                self._file = opened
             return self._file
 
     def _refuse_gone(self) -> None:
@@ -123,6 +125,19 @@ class SqliteStore:
             ) from error
         except OSError as error:
             raise system_error(error, str(self.path)) from error
+
+    def _refuse_another(self, opened: OpenFile) -> None:
+        """Raise StoreReplaced if there is another store where ours was: its tokens may be lower."""
+        found = opened.place.record.store_id
+        if self._store_id is None:
+            self._store_id = found
+        elif found != self._store_id:
+            opened.retire()
+            raise StoreReplaced(
+                f"the store at {self.path} is another one than this client was connected to; find out who "
+                "replaced it, and connect again to use the other one",
+                path=str(self.path),
+            )
 
     def _give_up(self, opened: OpenFile) -> None:
         """Let the next use open the file anew."""
