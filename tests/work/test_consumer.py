@@ -214,6 +214,64 @@ async def test_an_offset_that_was_lost_is_asked_for_again(real_world: World) -> 
     assert len(set(tokens)) == 3
 
 
+async def test_an_offset_that_was_lost_while_it_rested_is_not_begun_again(
+    real_world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Somebody else has it before the second attempt is due, and the keeper has not looked since.
+    client, other, handler = real_world.connect(), real_world.connect(), Handler({("a", 0): 1})
+    theirs: list[Any] = []
+    kind = type(client.target.work if real_world.blocking else client.work)
+    fail = kind.fail
+
+    def lose(self: Any, domain: str, token: str, **named: Any) -> Any:
+        failed = fail(self, domain, token, **named)
+        self.give_back(domain, token)
+        theirs.append(other.target.work.try_acquire(domain, 0))
+        return failed
+
+    async def lose_async(self: Any, domain: str, token: str, **named: Any) -> Any:
+        failed = await fail(self, domain, token, **named)
+        await self.give_back(domain, token)
+        theirs.append(await other.work.try_acquire(domain, 0))
+        return failed
+
+    async def finish() -> None:
+        async for entry in other.watch(after=0):
+            if entry.event.type == "work.awaited":
+                await other.work.succeed("a", theirs[0].token)
+                return
+
+    monkeypatch.setattr(kind, "fail", lose if real_world.blocking else lose_async)
+    consuming = _aside(real_world, client, handler, messages("a", 1), backoff=AT_ONCE)
+    progress, _ = await asyncio.gather(consuming, finish())
+    assert (progress.lost, progress.skipped) == (1, 1)
+    assert handler.seen == [("a", 0, 1)], "the second attempt is another's"
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_who_stops_tells_first_what_the_registrar_has_not_heard_of(
+    real_world: World, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    client, handler = real_world.connect(), Handler({("a", 0): 99} if fails else {})
+    kind = type(client.target.work if real_world.blocking else client.work)
+    verdict, unheard = "fail" if fails else "succeed", []
+    tell = getattr(kind, verdict)
+
+    def busy(self: Any, *given: Any, **named: Any) -> Any:
+        if not unheard:
+            unheard.append(given)
+            raise StoreBusy("not now")
+        return tell(self, *given, **named)
+
+    monkeypatch.setattr(kind, verdict, busy)
+    await client.work.consume(
+        handler.of(real_world), source=messages("a", 1), max_retries=0, stop=lambda: bool(unheard)
+    )
+    state = await client.work.state("a")
+    assert (state.processed_count, state.failed_count) == ((0, 1) if fails else (1, 0))
+    assert len(handler.seen) == 1
+
+
 async def test_what_a_source_raises_ends_the_consumer(real_world: World) -> None:
     client, handler = real_world.connect(), Handler()
 

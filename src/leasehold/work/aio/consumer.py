@@ -84,8 +84,21 @@ class AsyncConsumer:
         finally:
             for held in self._schedule.held():
                 with suppress(LeaseholdError):  # Then it goes back by itself, when its time is over.
-                    await self._work.give_back(held.domain, held.token)
+                    await self._let_go(held)
         return self._schedule.progress()
+
+    async def _let_go(self, held: Held) -> None:
+        """Leave an offset to others; what is done, and the registrar has not heard of, is told first."""
+        if held.verdict == "succeed":
+            await self._work.succeed(held.domain, held.token, request_id=held.request_id)
+            return
+        if held.verdict == "fail":
+            failed = await self._work.fail(
+                held.domain, held.token, reason=held.reason, request_id=held.request_id
+            )
+            if failed.outcome is not FailOutcome.RETRY_SCHEDULED:
+                return
+        await self._work.give_back(held.domain, held.token)
 
     async def _feed(self, source: Source) -> None:
         async for domain, offset, payload in self._pool.items(source):
@@ -108,8 +121,10 @@ class AsyncConsumer:
         held = line.held
         if held is None:
             held = await self._acquire(line)
-            if held is None:
-                return
+        elif held.verdict is None:
+            held = await self._resume(line, held)
+        if held is None:
+            return
         if held.verdict is None:
             await self._attempt(held)
         await self._settle(line, held)
@@ -163,6 +178,22 @@ class AsyncConsumer:
             return None
         return held
 
+    async def _resume(self, line: Line, held: Held) -> Held | None:
+        """Return an offset that has rested, if it is still ours: it may have been lost, and nobody noticed."""
+        try:
+            await self._work.keep_alive(held.domain, held.token)
+        except LeaseLost:
+            self._lose(line, held)
+            self._schedule.go_on(line)
+            return None
+        held.kept_at = time.monotonic()
+        return held
+
+    def _lose(self, line: Line, held: Held) -> None:
+        line.held = None
+        held.is_lost = True
+        self._schedule.note("lost")
+
     async def _attempt(self, held: Held) -> None:
         """Have the message processed, and note what has become of it."""
         try:
@@ -184,9 +215,7 @@ class AsyncConsumer:
             else:
                 seconds = await self._fail(line, held)
         except LeaseLost:
-            line.held = None
-            held.is_lost = True
-            self._schedule.note("lost")
+            self._lose(line, held)
         if seconds > 0:
             self._schedule.rest(line, seconds)
         else:

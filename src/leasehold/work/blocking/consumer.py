@@ -85,8 +85,19 @@ class Consumer:
         finally:
             for held in self._schedule.held():
                 with suppress(LeaseholdError):  # Then it goes back by itself, when its time is over.
-                    self._work.give_back(held.domain, held.token)
+                    self._let_go(held)
         return self._schedule.progress()
+
+    def _let_go(self, held: Held) -> None:
+        """Leave an offset to others; what is done, and the registrar has not heard of, is told first."""
+        if held.verdict == "succeed":
+            self._work.succeed(held.domain, held.token, request_id=held.request_id)
+            return
+        if held.verdict == "fail":
+            failed = self._work.fail(held.domain, held.token, reason=held.reason, request_id=held.request_id)
+            if failed.outcome is not FailOutcome.RETRY_SCHEDULED:
+                return
+        self._work.give_back(held.domain, held.token)
 
     def _feed(self, source: Source) -> None:
         for domain, offset, payload in self._pool.items(source):
@@ -109,8 +120,10 @@ class Consumer:
         held = line.held
         if held is None:
             held = self._acquire(line)
-            if held is None:
-                return
+        elif held.verdict is None:
+            held = self._resume(line, held)
+        if held is None:
+            return
         if held.verdict is None:
             self._attempt(held)
         self._settle(line, held)
@@ -164,6 +177,22 @@ class Consumer:
             return None
         return held
 
+    def _resume(self, line: Line, held: Held) -> Held | None:
+        """Return an offset that has rested, if it is still ours: it may have been lost, and nobody noticed."""
+        try:
+            self._work.keep_alive(held.domain, held.token)
+        except LeaseLost:
+            self._lose(line, held)
+            self._schedule.go_on(line)
+            return None
+        held.kept_at = time.monotonic()
+        return held
+
+    def _lose(self, line: Line, held: Held) -> None:
+        line.held = None
+        held.is_lost = True
+        self._schedule.note("lost")
+
     def _attempt(self, held: Held) -> None:
         """Have the message processed, and note what has become of it."""
         try:
@@ -185,9 +214,7 @@ class Consumer:
             else:
                 seconds = self._fail(line, held)
         except LeaseLost:
-            line.held = None
-            held.is_lost = True
-            self._schedule.note("lost")
+            self._lose(line, held)
         if seconds > 0:
             self._schedule.rest(line, seconds)
         else:
