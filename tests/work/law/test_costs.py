@@ -38,7 +38,7 @@ def filled(folder: Path, count: int) -> Iterator[WorkHouse]:
         for domain in ("waiting", "ragged", "flying"):
             house.do(domain, 0)
         house.token("flying", 1)
-        _fill(folder / f"{count}.db", count)
+        _fill(folder / f"{count}.db" / "leases.db", count)
         yield house
 
 
