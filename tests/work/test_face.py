@@ -244,3 +244,13 @@ async def test_what_is_beyond_a_limit_names_it(leases: Any) -> None:
         await leases.work.enqueue("a", range(1_001))
     with pytest.raises(InvalidInput):
         leases.work.configured(max_retries=-1)
+
+
+async def test_pages_end_with_the_last_offset_that_there_is(leases: Any) -> None:
+    work, last = leases.work, 2**63 - 1
+    acquired = await work.try_acquire("orders", last, max_retries=0)
+    await work.fail("orders", acquired.token)
+
+    assert [one.offset for one in await work.failed("orders")] == [last]
+    assert await work.failed("orders", after=last) == []
+    assert (await work.state("orders", limit=1)).more_from is None

@@ -18,6 +18,7 @@ from leasehold.kernel.ledger.records import Found, Keys, Scan, Wanted
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.work.law.events import WorkFailed
 from leasehold.work.law.model import (
+    OFFSET_MAXIMUM,
     WORK,
     Domain,
     Flight,
@@ -153,6 +154,8 @@ def list_failed(registrar: Registrar, question: ListFailed) -> list[FailedOffset
     """Return a page of offsets that were given up."""
     _check_limit(question.limit)
     tenant, domain = _tenant(question), question.domain
+    if question.after >= OFFSET_MAXIMUM:
+        return []
     with registrar.store.snapshot() as snapshot:
         reaches, _ = _ranges(snapshot, tenant, domain, question.after + 1, question.limit, failed=True)
         offsets = (offset for one in reaches for offset in range(one.first, one.last + 1))
@@ -270,8 +273,8 @@ def _ranges(
         begins = read_number(split_key(key)[-1])
         if record.last >= first:
             reaches.append(Reach(first=max(first, begins), last=record.last))
-    more = reaches[-1].last + 1 if len(found.scans[behind]) == limit else None
-    return reaches, more
+    is_cut = len(found.scans[behind]) == limit and reaches[-1].last < OFFSET_MAXIMUM
+    return reaches, reaches[-1].last + 1 if is_cut else None
 
 
 def _below(reaches: list[Reach], end: int) -> list[Reach]:
