@@ -481,6 +481,104 @@ async def test_a_durable_guard_processes_what_an_earlier_orchestrator_has_left_o
     assert processed == [early, later]
 
 
+@pytest.mark.parametrize("policy", ["monotonic", "strict"])
+async def test_what_a_durable_guard_was_told_by_the_bus_survives_it(
+    leases: Any, strangers: Any, policy: str
+) -> None:
+    """What was acknowledged is not delivered again: not the next lease, and no epoch that went elsewhere."""
+    subscription = await leases.workflows.bus.subscribe("node")
+    first = await leases.workflows.claim("order-1")
+    await first.emit("compute")
+    await first.release()
+    second = await strangers.workflows.claim("order-1")
+    await second.transition("half done")
+    guard = leases.workflows.guard("order-1", policy=policy, durable_as="node")
+    for delivery in await subscription.poll():
+        await guard.process(delivery, str)
+        await subscription.ack(delivery)
+    later = await second.emit("compute")
+
+    restarted = leases.workflows.guard("order-1", policy=policy, durable_as="node")
+    processed = list[Action]()
+    for delivery in await subscription.poll():
+        await restarted.process(delivery, processed.append)
+
+    assert processed == [later]
+
+
+async def test_loading_never_takes_back_what_the_bus_has_told(leases: Any) -> None:
+    orchestrator = await leases.workflows.claim("order-1")
+    guard = leases.workflows.guard("order-1", durable_as="node")
+    target = getattr(guard, "target", guard)
+    await guard.process(await orchestrator.emit("compute"), str)
+    action = await orchestrator.emit("compute")
+    said = {"lease_id": orchestrator.lease_id, "token": orchestrator.token, "epoch": 7}
+    target.follow(told(EventType.STATE_CHANGED, "order-1", **said))
+    target.follow(told(EventType.LEASE_REVOKED, "order-1", **said))
+
+    await guard.load()
+
+    assert target.last_processed_epoch == 7
+    with pytest.raises(LeaseViolation):
+        await guard.check(action)
+
+
+@pytest.mark.parametrize("ends", ["released", "expired", "completed"])
+async def test_a_guard_that_is_loaded_hears_that_nobody_has_the_workflow(
+    clock: FakeClock, leases: Any, ends: str
+) -> None:
+    orchestrator = await leases.workflows.claim("order-1", ttl=10)
+    guard = leases.workflows.guard("order-1", durable_as="node")
+    await guard.process(await orchestrator.emit("compute"), str)
+    action = await orchestrator.emit("compute")
+    if ends == "expired":
+        clock.advance(10)
+    else:
+        await (orchestrator.release() if ends == "released" else orchestrator.complete())
+
+    restarted = leases.workflows.guard("order-1", durable_as="node")
+
+    with pytest.raises(LeaseViolation, match="nobody has the workflow"):
+        await restarted.check(action)
+
+
+async def test_an_answer_of_the_registrar_that_comes_late_takes_no_guard_back(
+    leases: Any, strangers: Any
+) -> None:
+    """It was on its way while the bus told the guard of the successor."""
+    first = await leases.workflows.claim("order-1")
+    stale = await first.emit("compute")
+    known = await leases.workflows.known("order-1", action_id=stale.action_id, lease_id=first.lease_id)
+    guard = Guard("order-1")
+    guard.set_lease(first.lease_id, token=first.token)
+    await first.release()
+    second = await strangers.workflows.claim("order-1")
+    guard.follow(
+        told(EventType.LEASE_TAKEN_OVER, "order-1", lease_id=second.lease_id, token=second.token, epoch=2)
+    )
+
+    with pytest.raises(LeaseViolation):
+        guard.believe(stale, known)
+    assert guard.expected_lease_id == second.lease_id
+
+
+async def test_the_mark_of_an_action_is_that_of_its_own_lease(leases: Any, strangers: Any) -> None:
+    """Also if the guard was told of the next lease while the handler ran."""
+    first = await leases.workflows.claim("order-1")
+    action = await first.emit("compute")
+    guard = leases.workflows.guard("order-1", durable_as="node")
+    target = getattr(guard, "target", guard)
+
+    def handle(action: Action) -> None:
+        said = {"lease_id": "next", "token": first.token + 1, "epoch": 2}
+        target.follow(told(EventType.LEASE_TAKEN_OVER, "order-1", **said))
+
+    await guard.process(action, handle)
+
+    mark = (await leases.workflows.known("order-1", guard="node")).mark
+    assert (mark.lease_id, mark.token) == (first.lease_id, first.token)
+
+
 async def test_a_durable_strict_guard_hears_from_the_bus_which_epochs_went_elsewhere(
     leases: Any, strangers: Any
 ) -> None:

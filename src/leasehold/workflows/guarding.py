@@ -31,7 +31,7 @@ from leasehold.workflows.errors import (
 from leasehold.workflows.law.ownership import CHECK_MISSED, CLAIM_AGAIN, REFRESH
 from leasehold.workflows.law.records import RECENT_ACTIONS, Mark
 from leasehold.workflows.models import Action, ActionType, Delivery, EventType, LeaseMetadata
-from leasehold.workflows.questions import Known
+from leasehold.workflows.questions import Known, WorkflowStatus
 
 MONOTONIC, STRICT = "monotonic", "strict"
 NOTHING_PROCESSED = -1
@@ -73,6 +73,11 @@ class AnyGuard:
         """Why the expected lease allows nothing any more, though no other has come."""
         self._recent: dict[str, None] = {}
         """The last actions that were processed, oldest first."""
+
+    @property
+    def position(self) -> tuple[str | None, int, int]:
+        """How far the guard has come: the lease that it expects, its token, and the last processed epoch."""
+        return self.expected_lease_id, self.token, self.last_processed_epoch
 
     @property
     def current_epoch(self) -> int:
@@ -173,10 +178,27 @@ class AnyGuard:
 
     def restore(self, mark: Mark) -> None:
         """Go on where a guard of the same name has come to."""
-        if mark.token >= self.token:
-            self.expected_lease_id, self.token, self._over = mark.lease_id, mark.token, ""
-            self.last_processed_epoch = mark.epoch
-            self._recent = dict.fromkeys(mark.recent)
+        if mark.token < self.token:
+            return
+        if mark.lease_id != self.expected_lease_id:
+            self._expect(mark.lease_id, mark.token)
+        self.token = mark.token
+        self.last_processed_epoch = max(self.last_processed_epoch, mark.epoch)
+        self._recent = dict.fromkeys(mark.recent) | self._recent
+
+    def catch_up(self, status: WorkflowStatus) -> None:
+        """Expect the lease that the registrar says is the workflow's, unless the bus has told of a later one."""
+        workflow = status.workflow
+        if workflow.token < self.token:
+            return
+        if workflow.lease_id and workflow.token > self.token:
+            self._expect(workflow.lease_id, workflow.token)
+        if not status.is_owned:
+            self._over = "nobody has the workflow"
+
+    def _expect(self, lease_id: str, token: int) -> None:
+        self.expected_lease_id, self.token, self._over = lease_id, token, ""
+        self._metadata, self._deadline_ns = None, None
 
     def believe(self, action: Action, known: Known) -> None:
         """Take the registrar's word: expect the lease that it says is the workflow's, or raise why not."""
@@ -191,6 +213,8 @@ class AnyGuard:
                 )
             )
         workflow = status.workflow
+        if workflow.token < self.token:  # It has answered before what the bus has told of since.
+            self._refuse(self._violation(action, "a later orchestrator has the workflow"))
         if workflow.lease_id in ("", action.lease_id) and not lease.is_live:
             ran_out = lease.lease.state in (LeaseState.ACTIVE, LeaseState.EXPIRED)
             self._over = "it has expired" if ran_out else f"it was {lease.lease.state}"
@@ -207,8 +231,7 @@ class AnyGuard:
                 self._violation(action, "its orchestrator did not emit this action", workflow.lease_id)
             )
         if action.lease_id != self.expected_lease_id:
-            self.expected_lease_id, self.token = action.lease_id, workflow.token
-            self._over, self._metadata, self._deadline_ns = "", None, None
+            self._expect(action.lease_id, workflow.token)
         elif self._deadline_ns is not None:
             self._deadline_ns = self._clock.tick_ns() + int(lease.expires_in * _NANOSECONDS)
 

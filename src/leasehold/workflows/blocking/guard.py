@@ -9,7 +9,7 @@ from leasehold.engine.clock import Clock
 from leasehold.errors import InvalidInput
 from leasehold.workflows.blocking.colour import Lock, within
 from leasehold.workflows.errors import ActionTimeout
-from leasehold.workflows.guarding import MONOTONIC, AnyGuard, OutOfTime, action_in
+from leasehold.workflows.guarding import MONOTONIC, NOTHING_PROCESSED, AnyGuard, OutOfTime, action_in
 from leasehold.workflows.models import Action, ActionType, Delivery
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class Guard(AnyGuard):
         self._workflows = workflows
         self._name = durable_as
         self._is_loaded = durable_as is None
+        self._marked: tuple[str, int, int] | None = None
+        """The position as it was kept last."""
         self._turn = Lock()
 
     def load(self) -> None:
@@ -53,9 +55,8 @@ class Guard(AnyGuard):
         known = self._workflows.known(self.workflow_id, guard=self._name or "")
         if known.mark is not None:
             self.restore(known.mark)
-        workflow = None if known.status is None or not present else known.status.workflow
-        if workflow is not None and workflow.lease_id and workflow.token > self.token:
-            self.expected_lease_id, self.token, self._over = workflow.lease_id, workflow.token, ""
+        if known.status is not None and present:
+            self.catch_up(known.status)
         self._is_loaded = True
 
     def check(self, action: Action, *, authoritative: bool = False) -> bool:
@@ -95,15 +96,16 @@ class Guard(AnyGuard):
             if isinstance(message, Delivery) and not self._is_loaded:
                 self._load(present=False)  # What is behind in the backlog was right in its time.
             action = action_in(message)
-            if action is None:
-                self.follow(message)  # type: ignore[arg-type]
+            if isinstance(message, Delivery) and action is None:
+                self._follow(message)
                 return None
             if isinstance(message, Delivery) and action.action_type == ActionType.LEASE_TRANSFER:
                 if self.look(action):
-                    self.follow(message)
+                    self._follow(message)
                 return None
             if not self.check(action, authoritative=authoritative):
                 return None
+            token = self.token  # Another lease may be expected by the time the handler returns.
             try:
                 result = within(action.timeout_ms / 1000, handler, action)
             except OutOfTime:
@@ -114,14 +116,24 @@ class Guard(AnyGuard):
                     action_epoch=action.epoch,
                     current_epoch=self.current_epoch,
                 ) from None
-            self._keep(action)
+            self._mark(action.lease_id, token, action.epoch, action.action_id)
+            self.note(action)  # After the mark, so that what is kept here is never ahead of that.
             return result
 
-    def _keep(self, action: Action) -> None:
-        """Move the position: first where it is durable, so that what is kept here is never ahead of that."""
+    def _follow(self, delivery: Delivery) -> None:
+        """Follow the bus; what that has moved is kept, because the bus will not tell it a second time."""
+        self.follow(delivery)
+        lease_id, token, epoch = self.position
+        if lease_id is not None and self.position != self._marked and epoch > NOTHING_PROCESSED:
+            self._mark(lease_id, token, epoch)
+
+    def _mark(self, lease_id: str, token: int, epoch: int, action_id: str = "") -> None:
+        """Keep the position, if it is durable."""
         if self._name is not None and self._workflows is not None:
-            self._workflows.mark_guard(self._name, self.workflow_id, self.token, action)
-        self.note(action)
+            self._workflows.mark_guard(
+                self._name, self.workflow_id, lease_id, token=token, epoch=epoch, action_id=action_id
+            )
+            self._marked = (lease_id, token, epoch)
 
     def __call__(self, handler: Callable[[Action], Any]) -> Callable[[Action | Delivery], Any]:
         """Put the guard in front of a handler, as a decorator."""

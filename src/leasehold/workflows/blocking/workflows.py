@@ -278,17 +278,19 @@ class Workflows:
         if held.kept is not None:
             self._holdings.keeper.lose(held.kept, loss)
 
-    def mark_guard(self, guard: str, workflow_id: str, token: int, action: Action) -> None:
+    def mark_guard(
+        self, guard: str, workflow_id: str, lease_id: str, *, token: int, epoch: int, action_id: str
+    ) -> None:
         """Keep how far a guard has come."""
         command = MarkGuard(
             tenant=self._session.tenant,
             request_id=self.new_request_id(),
             name=guard,
             workflow_id=workflow_id,
-            lease_id=action.lease_id,
+            lease_id=lease_id,
             token=token,
-            epoch=action.epoch,
-            action_id=action.action_id,
+            epoch=epoch,
+            action_id=action_id,
             holder=self._session.holders.current(),
         )
         answer_of(self._session.send(command), Marked)

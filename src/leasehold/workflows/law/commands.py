@@ -193,6 +193,7 @@ class MarkGuard(Command, frozen=True, kw_only=True, omit_defaults=True, tag="mar
     token: int
     epoch: int
     action_id: str
+    """What was processed; empty: the bus told the guard of another lease or epoch."""
     holder: str
 
 

@@ -253,7 +253,7 @@ class SubscriptionClosed(
 
 
 class GuardMarked(Event, frozen=True, kw_only=True, omit_defaults=True, tag="workflow.marked"):
-    """A guard let an action through, and it was processed."""
+    """A guard let an action through, and it was processed; or the bus told it of another lease or epoch."""
 
     tenant: str = "default"
     name: str
@@ -261,8 +261,9 @@ class GuardMarked(Event, frozen=True, kw_only=True, omit_defaults=True, tag="wor
     lease_id: str
     token: Token
     epoch: int
-    """Of the action that was processed."""
+    """The last one that was processed, or went elsewhere."""
     action_id: str
+    """Empty: it was no action."""
 
     @property
     def resource(self) -> str:

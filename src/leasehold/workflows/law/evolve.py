@@ -140,13 +140,15 @@ def _action(record: Record | None, event: Event) -> EmittedAction | None:
 def _mark(record: Record | None, event: Event) -> Mark:
     assert isinstance(event, GuardMarked)
     recent = record.recent if isinstance(record, Mark) and record.token == event.token else ()
+    if event.action_id:
+        recent = (*recent, event.action_id)[-RECENT_ACTIONS:]
     return Mark(
         name=event.name,
         workflow_id=event.workflow_id,
         lease_id=event.lease_id,
         token=event.token,
         epoch=event.epoch,
-        recent=(*recent, event.action_id)[-RECENT_ACTIONS:],
+        recent=recent,
     )
 
 

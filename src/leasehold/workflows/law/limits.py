@@ -74,7 +74,7 @@ _NAMES = (
     "new_lease_id",
     "name",
 )
-_MAY_BE_EMPTY = {(Subscribe, "workflow_id")}
+_MAY_BE_EMPTY = {(Subscribe, "workflow_id"), (MarkGuard, "action_id")}
 _NUMBERS = ("epoch", "position", "token")
 
 
