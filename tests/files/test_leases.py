@@ -203,6 +203,57 @@ async def test_who_has_lost_the_lease_overwrites_nothing(
     assert os.listdir(repository / "src") == ["app.py"]
 
 
+async def test_who_only_shares_the_file_by_now_overwrites_nothing(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    lease = await leases.files.lease("src/app.py", agent="a")
+    out = await lease.open("src/app.py", "w")
+    out.write("mine")
+    downgraded = lease.leases[0].downgrade()
+    if downgraded is not None:  # The asynchronous client's.
+        await downgraded
+    async with strangers.files.lease("src/app.py", agent="b", mode="shared"):
+        with pytest.raises(LeaseLost, match="only shared"):
+            await out.close()
+    assert (repository / "src/app.py").read_text() == "first\n"
+    assert os.listdir(repository / "src") == ["app.py"]
+
+
+async def test_a_link_that_is_swapped_while_a_file_is_opened_leads_nowhere(
+    leases: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name was looked at, and then the registrar was asked: meanwhile, the path leads elsewhere."""
+    (repository / "docs").mkdir()
+    (repository / "docs/app.py").write_text("another's")
+    (repository / "link").symlink_to("src")
+    async with leases.files.lease("src/", agent="a") as lease:
+        target = getattr(lease, "target", lease)
+        validate = target.validate
+
+        def swap(*given: Any, **named: Any) -> Any:
+            (repository / "link").unlink()
+            (repository / "link").symlink_to("docs")
+            (repository / "src").rename(repository / "moved")
+            (repository / "src").symlink_to("docs")
+            return validate(*given, **named)
+
+        monkeypatch.setattr(target, "validate", swap)
+        with pytest.raises(InvalidInput, match="leads elsewhere"):
+            await lease.open("link/app.py", "w")
+    assert (repository / "docs/app.py").read_text() == "another's"
+    assert os.listdir(repository / "docs") == ["app.py"]
+
+
+async def test_a_path_with_escapes_opens_the_file_that_it_names(leases: Any, repository: Path) -> None:
+    async with leases.files.lease(r"src/new\[1].txt", agent="a") as lease:
+        async with lease.open(r"src/new\[1].txt", "w") as out:
+            out.write("x")
+    assert sorted(os.listdir(repository / "src")) == ["app.py", "new[1].txt"]
+    async with leases.files.lease("service://db", agent="a") as lease:
+        with pytest.raises(InvalidInput, match="not a file"):
+            await lease.open("service://db", "w")
+
+
 async def test_only_what_the_lease_covers_can_be_opened(leases: Any, repository: Path) -> None:
     async with leases.files.lease("src/*.py", agent="a") as lease:
         with pytest.raises(InvalidInput, match="not covered"):

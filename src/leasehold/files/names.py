@@ -44,10 +44,26 @@ def name_of(path: AnyPath, *, start: str | None = None) -> FileName:
     if not os.path.lexists(here) and literal_prefix(text) != text:
         resource = _pattern(os.path.join(escape(base), text), text)
     else:
-        plain = here if os.path.lexists(here) else os.path.join(base, _ESCAPE.sub(r"\1", text))
+        plain = _plain(base, text)
         resource = _resource(os.path.realpath(plain), "", folder=text.endswith("/") or os.path.isdir(plain))
     resource = _checked(resource, text)
     return FileName(resource, shown(resource))
+
+
+def file_at(path: AnyPath) -> tuple[str, FileName]:
+    """Return where the file is that a path leads to, all links resolved, and what that is called."""
+    text = _text(path)
+    if _VIRTUAL.match(text):
+        raise InvalidInput(f"{text!r} is a name, and not a file that can be opened", field="path")
+    place = os.path.realpath(_plain(_working_directory(), text))
+    resource = _checked(_resource(place, "", folder=os.path.isdir(place)), text)
+    return place, FileName(resource, shown(resource))
+
+
+def _plain(base: str, text: str) -> str:
+    """Return the path that is meant by one that is no pattern: as it is written, or without its escapes."""
+    here = os.path.join(base, text)
+    return here if os.path.lexists(here) else os.path.join(base, _ESCAPE.sub(r"\1", text))
 
 
 def shown(resource: str) -> str:

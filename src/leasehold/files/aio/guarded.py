@@ -44,7 +44,7 @@ class AsyncGuardedFile:
         self._is_done = True
         try:
             self._replacement.finish()
-            await self._lease.validate(self._held)
+            await self._lease.validate(self._held, writes=bool(self._replacement.beside))
             self._replacement.replace()
         except BaseException:
             self._replacement.discard()

@@ -45,7 +45,7 @@ class GuardedFile:
         self._is_done = True
         try:
             self._replacement.finish()
-            self._lease.validate(self._held)
+            self._lease.validate(self._held, writes=bool(self._replacement.beside))
             self._replacement.replace()
         except BaseException:
             self._replacement.discard()

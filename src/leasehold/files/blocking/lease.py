@@ -15,7 +15,7 @@ from leasehold.errors import InvalidInput, LeaseLost
 from leasehold.files.blocking.claiming import Part
 from leasehold.files.blocking.guarded import GuardedFile
 from leasehold.files.guarded import Replacement
-from leasehold.files.names import AnyPath, name_of, shown
+from leasehold.files.names import AnyPath, file_at, shown
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.paths import includes
 
@@ -102,27 +102,38 @@ class HeldFiles(Block):
         return self._open(path, mode, options)
 
     def _open(self, path: AnyPath, mode: str, options: dict[str, Any]) -> GuardedFile:
-        name = name_of(path)
+        place, name = file_at(path)
         covering = [one for one in self.leases if includes(one.resource, name.resource)]
         if not covering:
             raise InvalidInput(
                 f"{name.path} is not covered by the lease on {', '.join(self.paths)}", field="path"
             )
         writable = [one for one in covering if one.mode is Mode.EXCLUSIVE]
-        if not mode.startswith("r") and not writable:
+        writes = not mode.startswith("r")
+        if writes and not writable:
             raise InvalidInput(f"{name.path} is only shared by this lease; upgrade it to write", field="mode")
         held = (writable or covering)[0]
-        self.validate(held)
-        return GuardedFile(Replacement(str(path), mode, options), self, held)
+        self.validate(held, writes=writes)
+        replacement = Replacement(place, mode, options)
+        if replacement.target != place:
+            replacement.discard()
+            raise InvalidInput(f"{name.path} leads elsewhere by now; open it again", field="path")
+        return GuardedFile(replacement, self, held)
 
-    def validate(self, held: HeldLease) -> None:
-        """Raise LeaseLost (or a kind of it) unless the registrar says that a lease stands."""
+    def validate(self, held: HeldLease, *, writes: bool) -> None:
+        """Raise LeaseLost (or a kind of it) unless the registrar says that a lease stands, and is enough."""
         held.ensure()
         question = FindLease(tenant=self._session.tenant, lease_id=held.lease_id)
         status: LeaseStatus | None = self._session.ask(question)
         if status is None or not status.is_live or status.lease.token != held.token:
             raise LeaseLost(
                 f"lease {held.lease_id} on {shown(held.resource)} does not stand any more; acquire it again",
+                lease_id=held.lease_id,
+                resource=held.resource,
+            )
+        if writes and status.lease.mode is not Mode.EXCLUSIVE:
+            raise LeaseLost(
+                f"lease {held.lease_id} on {shown(held.resource)} is only shared by now; upgrade it to write",
                 lease_id=held.lease_id,
                 resource=held.resource,
             )
