@@ -245,9 +245,9 @@ async def test_a_link_that_is_swapped_while_a_file_is_opened_leads_nowhere(
 
 
 async def test_a_path_with_escapes_opens_the_file_that_it_names(leases: Any, repository: Path) -> None:
-    async with leases.files.lease(r"src/new\[1].txt", agent="a") as lease:
-        async with lease.open(r"src/new\[1].txt", "w") as out:
-            out.write("x")
+    path = r"src/new\[1].txt"
+    async with leases.files.lease(path, agent="a") as lease, lease.open(path, "w") as out:
+        out.write("x")
     assert sorted(os.listdir(repository / "src")) == ["app.py", "new[1].txt"]
     async with leases.files.lease("service://db", agent="a") as lease:
         with pytest.raises(InvalidInput, match="not a file"):

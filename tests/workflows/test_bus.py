@@ -10,6 +10,7 @@ from leasehold.testing.clock import FakeClock
 from leasehold.workflows import (
     Action,
     AsyncLocalBus,
+    Delivery,
     Event,
     EventType,
     Guard,
@@ -257,3 +258,21 @@ def test_the_blocking_local_bus_is_followed_like_the_real_one() -> None:
             subscription.ack(delivery)
             break
         assert subscription.position == 1
+
+
+def test_what_is_published_while_somebody_reads_comes_the_next_time() -> None:
+    class Growing(list[Delivery]):
+        """Grows as soon as somebody has looked at it."""
+
+        def __getitem__(self, place: Any) -> Any:
+            found = super().__getitem__(place)
+            if not self:
+                bus.publish("w", message)
+            return found
+
+    bus, message = LocalBus(), Action(action_type="compute", lease_id="lease", epoch=0)
+    bus.published = Growing()
+    subscription = bus.subscribe("node", after=0)
+
+    assert subscription.poll() == []
+    assert [one.message for one in subscription.poll()] == [message]

@@ -187,7 +187,7 @@ class AnyGuard:
         self._recent = dict.fromkeys(mark.recent) | self._recent
 
     def catch_up(self, status: WorkflowStatus) -> None:
-        """Expect the lease that the registrar says is the workflow's, unless the bus has told of a later one."""
+        """Expect the lease that the registrar says is the workflow's, unless a later one is known here."""
         workflow = status.workflow
         if workflow.token < self.token:
             return

@@ -179,7 +179,7 @@ class AsyncConsumer:
         return held
 
     async def _resume(self, line: Line, held: Held) -> Held | None:
-        """Return an offset that has rested, if it is still ours: it may have been lost, and nobody noticed."""
+        """Return an offset that has rested, if it is still ours: it may have been lost unnoticed."""
         try:
             await self._work.keep_alive(held.domain, held.token)
         except LeaseLost:

@@ -178,7 +178,7 @@ class Consumer:
         return held
 
     def _resume(self, line: Line, held: Held) -> Held | None:
-        """Return an offset that has rested, if it is still ours: it may have been lost, and nobody noticed."""
+        """Return an offset that has rested, if it is still ours: it may have been lost unnoticed."""
         try:
             self._work.keep_alive(held.domain, held.token)
         except LeaseLost:

@@ -21,8 +21,9 @@ class _Source:
     async def read(self, after: int, limit: int) -> tuple[list[Delivery], int]:
         """Return the next messages, and where the bus ends."""
         published, only = self._bus.published, self._workflow_id
-        found = [one for one in published[after:] if only is None or one.workflow_id == only]
-        return found[:limit], len(published)
+        end = len(published)  # First: what is published meanwhile comes the next time.
+        found = [one for one in published[after:end] if only is None or one.workflow_id == only]
+        return found[:limit], end
 
     async def acknowledge(self, position: int) -> int:
         """Move the subscription; return where it stands."""

@@ -41,7 +41,7 @@ from leasehold.workflows.guarding import MONOTONIC
 from leasehold.workflows.law.commands import Accept, Claim, HandedOff, HandOff, Marked, MarkGuard
 from leasehold.workflows.law.records import resource_of, workflow_of
 from leasehold.workflows.messages import PUBLISHED_TYPES, delivery_of
-from leasehold.workflows.models import Action, Delivery
+from leasehold.workflows.models import Delivery
 from leasehold.workflows.questions import FindWorkflow, Known, ListWorkflows, WorkflowStatus
 
 DEFAULT_TTL = 300.0
