@@ -254,7 +254,7 @@ async def test_who_stops_tells_first_what_the_registrar_has_not_heard_of(
 ) -> None:
     client, handler = real_world.connect(), Handler({("a", 0): 99} if fails else {})
     kind = type(client.target.work if real_world.blocking else client.work)
-    verdict, unheard = "fail" if fails else "succeed", []
+    verdict, unheard = "fail" if fails else "succeed", list[Any]()
     tell = getattr(kind, verdict)
 
     def busy(self: Any, *given: Any, **named: Any) -> Any:

@@ -97,8 +97,8 @@ class AsyncGuard(AnyGuard):
             if isinstance(message, Delivery) and not self._is_loaded:
                 await self._load(present=False)  # What is behind in the backlog was right in its time.
             action = action_in(message)
-            if isinstance(message, Delivery) and action is None:
-                await self._follow(message)
+            if action is None:
+                await self._follow(message)  # type: ignore[arg-type]
                 return None
             if isinstance(message, Delivery) and action.action_type == ActionType.LEASE_TRANSFER:
                 if self.look(action):
