@@ -8,6 +8,7 @@ import pytest
 
 import leasehold
 from leasehold.errors import Held, InvalidInput, LeaseLost, WaitTimeout
+from leasehold.files.names import FileName
 from tests.client.worlds import World
 
 
@@ -277,3 +278,16 @@ async def test_a_loss_is_told_to_who_wants_to_hear_of_it(leases: Any, world: Wor
     with pytest.raises(LeaseLost):
         lease.ensure()
     assert repr(lease) == "<file lease on src/app.py by a>"
+
+
+@pytest.mark.parametrize("pattern", ["/a[", "/{a", "/*\\", "/{a,b,c,d,e,f}{a,b,c,d,e,f}"])
+def test_a_pattern_that_cannot_be_read_is_refused_in_questions_as_well(tmp_path: Path, pattern: str) -> None:
+    name = FileName(pattern, pattern)
+    with leasehold.connect(tmp_path / "store") as client, client.acquire("/a/*"):
+        for ask in (
+            lambda: client.queue(pattern),
+            lambda: client.files.get_file_leases(name),
+            lambda: client.files.in_the_way(name),
+        ):
+            with pytest.raises(InvalidInput, match="cannot be read"):
+                ask()

@@ -7,10 +7,13 @@ from typing import Any
 
 from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import LeaseStatus
+from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.family import lease_part
+from leasehold.kernel.lease.globs import BadPattern, parsed
 from leasehold.kernel.lease.lineage import standing
 from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.lease.paths import is_path
 from leasehold.kernel.lease.records import LEASE, LeaseFound, lease_keys
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
 from leasehold.kernel.ledger.authority import ClockReading, now_of, observe
@@ -51,6 +54,17 @@ def read_leases(snapshot: Snapshot, **wanted: Any) -> LeaseFound:
     """Return what a store knows of leases."""
     found: LeaseFound = snapshot.read(lease_keys(**wanted)).families[LEASE]
     return found
+
+
+def tree_around(tenant: str, resource: str, limit: int) -> set[tuple[str, str, int]]:
+    """Return what to read around a resource, if it is a path; refuse a pattern that cannot be read."""
+    if not is_path(resource):
+        return set()
+    try:
+        parsed(resource)
+    except BadPattern as error:
+        raise InvalidInput(f"resource is a pattern that cannot be read: {error}", field="resource") from None
+    return {(tenant, resource, limit)}
 
 
 def live(statuses: list[LeaseStatus]) -> list[LeaseStatus]:

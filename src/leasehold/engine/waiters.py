@@ -2,9 +2,9 @@
 
 from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import LeaseStatus, Waiter
-from leasehold.engine.status import live, read_leases, statuses_of
+from leasehold.engine.status import live, read_leases, statuses_of, tree_around
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
-from leasehold.kernel.lease.paths import is_path, related
+from leasehold.kernel.lease.paths import related
 from leasehold.kernel.ledger.records import EVERYTHING
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
@@ -12,7 +12,7 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 def waiters(snapshot: Snapshot, tenant: str, resource: str) -> list[Waiter]:
     """Return who waits for a resource, first in line first; for a path, also around it."""
     everything = (tenant, resource, EVERYTHING)
-    trees = {everything} if is_path(resource) else set()
+    trees = tree_around(*everything)
     found = read_leases(snapshot, resources={(tenant, resource)}, queues={everything}, trees=trees).records
     around = [lease for lease in found.values() if related(resource, lease.resource)]
     statuses = live(statuses_of(around, snapshot))

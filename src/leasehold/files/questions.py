@@ -3,10 +3,10 @@
 from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import LeaseStatus, Question
 from leasehold.engine.registrar import Registrar
-from leasehold.engine.status import live, read_leases, statuses_of
+from leasehold.engine.status import live, read_leases, statuses_of, tree_around
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.model import LeaseState, Mode
-from leasehold.kernel.lease.paths import is_path, related
+from leasehold.kernel.lease.paths import related
 from leasehold.kernel.lease.records import FIRST_AROUND
 from leasehold.kernel.ledger.records import EVERYTHING
 
@@ -46,8 +46,7 @@ def _around(
     snapshot: Snapshot, tenant: str, resource: str, limit: int
 ) -> tuple[list[LeaseStatus], frozenset[Mode]]:
     key = (tenant, resource, limit)
-    trees = {key} if is_path(resource) else set()
-    found = read_leases(snapshot, resources={key[:2]}, trees=trees)
+    found = read_leases(snapshot, resources={key[:2]}, trees=tree_around(*key))
     leases = [one for one in found.records.values() if related(resource, one.resource)]
     standing = [one for one in leases if one.state is LeaseState.ACTIVE]
     return live(statuses_of(standing, snapshot)), found.cut.get(key, frozenset())
