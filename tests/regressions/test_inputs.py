@@ -13,7 +13,11 @@ from leasehold.stores.sqlite.backup import backup, restore
 @pytest.mark.parametrize(
     ("method", "arguments", "message"),
     [
-        ("history", {"types": ["renwed"]}, "types 'renwed' is not one of: confirmed, delegated, expired,"),
+        (
+            "history",
+            {"types": ["renwed"]},
+            "types 'renwed' is not one of: confirmed, delegated, doubted, expired,",
+        ),
         ("renew_many", {"leases": "abc"}, "leases must be a list, not 'abc'"),
         (
             "acquire",

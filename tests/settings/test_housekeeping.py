@@ -285,7 +285,7 @@ def test_a_value_that_nobody_could_have_set_stops_the_housekeeper(
     house.client.settings.set("cleanup_interval_seconds", 20)
     house.client.settings.set("keep_history", True)
     house.client.settings.set("keep_history", False)
-    connection = apsw.Connection(str(tmp_path / "leases.db"))
+    connection = apsw.Connection(str(tmp_path / "leases.db" / "leases.db"))
     (body,) = next(connection.execute("SELECT body FROM documents WHERE key LIKE '%cleanup%'"))
     tampered = json.loads(body) | {"key": key, "value": value}
     where = "keep_history" if key == "keep_history" else "cleanup"

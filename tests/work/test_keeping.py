@@ -78,7 +78,7 @@ def test_tampering_with_it_is_found_and_mended(tmp_path: Path, statement: str, s
     store = SqliteStore(tmp_path / "leases.db", clock=clock, durability="fast", families=all_families())
     house = WorkHouse(store, clock)
     fill(house)
-    connection = apsw.Connection(str(tmp_path / "leases.db"))
+    connection = apsw.Connection(str(tmp_path / "leases.db" / "leases.db"))
     connection.execute(statement)
     connection.close()
     assert any(says in problem for problem in audit(store).problems)

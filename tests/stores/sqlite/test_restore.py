@@ -62,6 +62,12 @@ def saved(tmp_path: Path, store: Path) -> Path:
     return tmp_path / "backup.db"
 
 
+@pytest.fixture(autouse=True)
+def no_restore_waits_for_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody wait until the clock has caught up with an epoch that so many restores in a second take."""
+    monkeypatch.setattr("leasehold.stores.sqlite.place.sleep", lambda seconds: None)
+
+
 @pytest.fixture
 def page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "_PAGES_PER_STEP", 1)

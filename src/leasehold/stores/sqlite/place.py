@@ -35,10 +35,10 @@ the ledger forget is noticed by the note (`identity`).
 import os
 import secrets
 import stat
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import sleep, time_ns
 
 from msgspec.structs import replace
 
@@ -296,7 +296,7 @@ class Place:
             status = os.lstat(self.path / name)
             if (status.st_dev, status.st_ino) != self._inodes[name]:
                 return False
-        if self._trusts_ctime and time.time_ns() - seen[0] > _RECENT_NS:
+        if self._trusts_ctime and time_ns() - seen[0] > _RECENT_NS:
             self._seen = seen
         return True
 
@@ -315,7 +315,7 @@ class Place:
             return
         ahead_ns = EPOCH_ZERO_NS + epoch * NANOSECONDS_PER_SECOND - self._wall_ns()
         if 0 < ahead_ns <= NANOSECONDS_PER_SECOND:
-            time.sleep(ahead_ns / NANOSECONDS_PER_SECOND)
+            sleep(ahead_ns / NANOSECONDS_PER_SECOND)
         record = self.identity.read()
         if epoch > record.epoch:
             record = self.identity.write(replace(record, epoch=epoch))
