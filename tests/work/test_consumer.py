@@ -448,3 +448,35 @@ def test_a_schedule_forgets_a_domain_that_nothing_is_left_of() -> None:
 def test_a_reason_is_one_printable_line() -> None:
     assert reason_of(ValueError("a\nb\x00c")) == "ValueError: a b?c"
     assert len(reason_of(ValueError("é" * 5_000)).encode()) <= 1024
+
+
+def test_a_blocking_consumer_refuses_a_coroutine_function_before_it_takes_anything(tmp_path: Path) -> None:
+    class Awaited:
+        async def __call__(self, message: Message) -> None: ...
+
+    async def awaited(message: Message) -> None: ...
+
+    with leasehold.connect(tmp_path / "leases") as client:
+        for handler in (awaited, Awaited()):
+            with pytest.raises(InvalidInput, match="connect_async"):
+                client.work.consume(handler, source=[("a", 0, "")])
+        assert client.work.domains() == []
+
+
+def test_what_only_made_a_coroutine_is_not_processed(tmp_path: Path) -> None:
+    async def awaited(message: Message) -> None: ...
+
+    with leasehold.connect(tmp_path / "leases") as client:
+        source = [("a", 0, "")]
+        progress = client.work.consume(lambda one: awaited(one), source=source, backoff=AT_ONCE, max_retries=0)
+        assert (progress.processed, progress.failed) == (0, 1)
+        assert "connect_async" in client.work.failed("a")[0].reason
+
+
+@pytest.mark.parametrize("item", [("a", 0), "a 0", 7])
+async def test_a_source_that_does_not_yield_messages_is_refused(real_world: World, item: object) -> None:
+    client, handler = real_world.connect(), Handler()
+    with pytest.raises(InvalidInput, match=r"must yield \(domain, offset, payload\)"):
+        await client.work.consume(handler.of(real_world), source=[item])
+    with pytest.raises(InvalidInput, match="handler must be a function"):
+        await client.work.consume("print", source=[])

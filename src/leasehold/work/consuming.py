@@ -286,6 +286,13 @@ class Schedule:
             )
 
 
+def checked_item(item: object) -> Item:
+    """Return what a source has yielded, if it has the parts of a message."""
+    if isinstance(item, tuple | list) and len(item) == 3:
+        return item[0], item[1], item[2]
+    raise InvalidInput(f"source must yield (domain, offset, payload), not {item!r:.80}", field="source")
+
+
 def reason_of(error: BaseException) -> str:
     """Spell why an attempt has failed, as history keeps it: one line, and not too long."""
     words = " ".join(f"{type(error).__name__}: {error}".split())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.errors import LeaseholdError, LeaseLost, LeaseTerminal, StoreError
-from leasehold.work.aio.pool import AsyncPool
+from leasehold.work.aio.pool import AsyncPool, checked_handler
 from leasehold.work.consuming import (
     Backoff,
     Handler,
@@ -27,6 +27,7 @@ from leasehold.work.consuming import (
     Progress,
     Schedule,
     Source,
+    checked_item,
     reason_of,
 )
 from leasehold.work.errors import BacklogOrderingException
@@ -61,7 +62,7 @@ class AsyncConsumer:
     ) -> None:
         self._ids = session.ids
         self._work = work
-        self._handler = handler
+        self._handler = checked_handler(handler)
         self._backoff = backoff
         self._keep_every = ttl_seconds / 3
         self._concurrency = concurrency
@@ -101,7 +102,8 @@ class AsyncConsumer:
         await self._work.give_back(held.domain, held.token)
 
     async def _feed(self, source: Source) -> None:
-        async for domain, offset, payload in self._pool.items(source):
+        async for item in self._pool.items(source):
+            domain, offset, payload = checked_item(item)
             if not await self._pool.has_room():
                 return
             self._schedule.add(domain, offset, payload)

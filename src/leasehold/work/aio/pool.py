@@ -8,6 +8,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
 from leasehold.engine.bells import Bells
+from leasehold.errors import InvalidInput
 from leasehold.work.consuming import Handler, Item, Line, Message, Schedule, Source
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -15,6 +16,13 @@ _LOOK_EVERY_SECONDS = 0.1
 """How often a caller's `stop` is asked."""
 
 _Coroutine = Callable[[], Awaitable[None]]
+
+
+def checked_handler(handler: Handler) -> Handler:
+    """Return a handler that a task can call, be it a coroutine function or not."""
+    if not callable(handler):
+        raise InvalidInput(f"handler must be a function, not {handler!r:.80}", field="handler")
+    return handler
 
 
 class AsyncPool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.client.blocking.session import Session
 from leasehold.errors import LeaseholdError, LeaseLost, LeaseTerminal, StoreError
-from leasehold.work.blocking.pool import Pool
+from leasehold.work.blocking.pool import Pool, checked_handler
 from leasehold.work.consuming import (
     Backoff,
     Handler,
@@ -28,6 +28,7 @@ from leasehold.work.consuming import (
     Progress,
     Schedule,
     Source,
+    checked_item,
     reason_of,
 )
 from leasehold.work.errors import BacklogOrderingException
@@ -62,7 +63,7 @@ class Consumer:
     ) -> None:
         self._ids = session.ids
         self._work = work
-        self._handler = handler
+        self._handler = checked_handler(handler)
         self._backoff = backoff
         self._keep_every = ttl_seconds / 3
         self._concurrency = concurrency
@@ -100,7 +101,8 @@ class Consumer:
         self._work.give_back(held.domain, held.token)
 
     def _feed(self, source: Source) -> None:
-        for domain, offset, payload in self._pool.items(source):
+        for item in self._pool.items(source):
+            domain, offset, payload = checked_item(item)
             if not self._pool.has_room():
                 return
             self._schedule.add(domain, offset, payload)

@@ -4,6 +4,7 @@ The calling thread listens: for the bell, for signals, and for the end. The sour
 nobody waits for, because nobody can interrupt it.
 """
 
+import inspect
 import select
 import signal
 import socket
@@ -14,11 +15,27 @@ from contextlib import suppress
 from typing import Any
 
 from leasehold.engine.bells import Bells
+from leasehold.errors import InvalidInput
 from leasehold.work.consuming import Handler, Item, Line, Message, Schedule, Source
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _LOOK_EVERY_SECONDS = 0.1
 """How often a caller's `stop` is asked."""
+
+
+def checked_handler(handler: Handler) -> Handler:
+    """Return a handler that a thread can call; refuse one that would only be awaited."""
+    if not callable(handler):
+        raise InvalidInput(f"handler must be a function, not {handler!r:.80}", field="handler")
+    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
+        raise _only_for_asyncio()
+    return handler
+
+
+def _only_for_asyncio() -> InvalidInput:
+    return InvalidInput(
+        "handler must be a plain function here; coroutine functions are for connect_async", field="handler"
+    )
 
 
 class Pool:
@@ -50,7 +67,10 @@ class Pool:
 
     def call(self, handler: Handler, message: Message) -> None:
         """Have a message processed."""
-        handler(message)
+        result = handler(message)
+        if inspect.iscoroutine(result):  # Nothing has happened: it must not count as processed.
+            result.close()
+            raise _only_for_asyncio()
 
     def notify(self) -> None:
         """Let everybody look again who waits for something."""
