@@ -5,16 +5,20 @@ Several are one claim: all of them are granted in one commit, or none is.
 
 import argparse
 import math
+import shlex
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import displayed, resource
+from leasehold.cli.naming import resource
 from leasehold.cli.parser import UsageError
+from leasehold.errors import Held
 
 _TTL_SECONDS = 60.0
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from leasehold.client.blocking.block import Block
     from leasehold.client.blocking.client import Client
 
@@ -25,7 +29,7 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         "resources",
         metavar="RESOURCE",
         nargs="+",
-        type=resource,
+        action=_Resources,
         help="what to own: any name, or a path if it has a / or begins with a dot; of several all, or none",
     )
     parser.add_argument(
@@ -72,6 +76,23 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="facts to keep with the lease, such as why=deploy",
     )
+
+
+class _Resources(argparse.Action):
+    """Keeps what the arguments mean as `resources`, and how they were typed as `typed`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: Namespace,
+        values: "str | Sequence[Any] | None",
+        option_string: str | None = None,
+    ) -> None:
+        namespace.typed = list(values or ())
+        try:
+            namespace.resources = [resource(text) for text in namespace.typed]
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
 
 
 def add_wait_option(parser: argparse.ArgumentParser) -> None:
@@ -148,7 +169,29 @@ def _ask_for_files(
     """Acquire files, and renew what the holder has already; who is refused is told what to do next."""
     from leasehold.files.names import FileName
 
-    names = [FileName(name, displayed(name)) for name in arguments.resources]
+    names = [FileName(*pair) for pair in zip(arguments.resources, arguments.typed, strict=True)]
     limit = special.get("max_renewals", -1)
     claim |= {"wait": arguments.wait or False, "max_renewals": None if limit == -1 else limit}
-    return client.files.lease(*names, agent=client.holder, **claim)
+    try:
+        return client.files.lease(*names, agent=client.holder, **claim)
+    except Held as error:
+        raise _with_all_that_was_typed(error, arguments) from None
+
+
+def _with_all_that_was_typed(error: Held, arguments: Namespace) -> Held:
+    """Return a refusal whose next command asks for the same, of the same store, in the same way."""
+    command = error.facts.get("next_command")
+    if command is None:
+        return error
+    given = {
+        "--store": arguments.store,
+        "--tenant": None if arguments.tenant == "default" else arguments.tenant,
+        "--ttl": None if arguments.ttl is None else f"{arguments.ttl:g}s",
+        "--reason": arguments.reason or None,
+    }
+    options = [word for pair in given.items() if pair[1] is not None for word in pair]
+    child = ["--", *arguments.child] if arguments.child else []
+    words = [*shlex.split(command), *options, *child]
+    words[1] = arguments.command
+    again = shlex.join(words)
+    return type(error)(str(error).replace(command, again), **error.facts | {"next_command": again})
