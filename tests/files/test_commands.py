@@ -124,3 +124,14 @@ def test_what_to_type_next_works_from_where_it_was_typed(shell: Shell, repositor
     assert f"Next: {command}" in refused.err
     shell.run("release", "./app.py", "--as", "a", "--store", "../other")
     shell.run("acquire", *typed)
+
+
+def test_a_path_is_called_by_its_place_in_the_repository_wherever_people_read_it(shell: Shell) -> None:
+    shell.run("acquire", "src/app.py", "--as", "agent 7")
+    for refused in (shell.run("release", "src/app.py", code=76), shell.run("renew", "src/app.py", code=76)):
+        assert "on src/app.py belongs to agent 7; if that is you, say so with --holder 'agent 7'" in refused.err
+    assert "there is no lease src/b.py" in shell.run("release", "src/b.py", code=76).err
+    assert " src/app.py " in shell.run("history", "src/app.py").out
+    assert shell.run("top").out.count(" src/app.py ") + 1 == shell.run("top").out.count("src/app.py") == 2
+    for command in ("history", "top", "ls", "show src/app.py"):
+        assert "/@" not in shell.run(*command.split()).out

@@ -6,6 +6,7 @@ how to get the traceback.
 """
 
 import os
+import shlex
 import signal
 import sys
 from argparse import Namespace
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from types import FrameType
 
+from leasehold.cli.naming import displayed
 from leasehold.cli.output import Output, json_of, say_on_stderr
 from leasehold.cli.parser import UsageError, parse
 from leasehold.errors import AlreadyHeld, LeaseholdError, LeaseNotFound, NotHolder
@@ -131,18 +133,19 @@ def message_of(error: LeaseholdError) -> str:
     """Return an error's message, with the next step as this command line spells it."""
     match error:
         case AlreadyHeld():
+            name = displayed(str(error.resource))
             return (
-                f"{error.resource} is already held by you ({error.holder}) as lease {error.lease_id}; "
-                f"renew or release it, or replace it with `leasehold acquire {error.resource} --adopt`"
+                f"{name} is already held by you ({error.holder}) as lease {error.lease_id}; "
+                f"renew or release it, or replace it with `leasehold acquire {shlex.quote(name)} --adopt`"
             )
         case NotHolder():
             return (
-                f"lease {error.lease_id} on {error.resource} belongs to {error.holder}; "
-                f"if that is you, say so with --holder {error.holder}"
+                f"lease {error.lease_id} on {displayed(str(error.resource))} belongs to {error.holder}; "
+                f"if that is you, say so with --holder {shlex.quote(str(error.holder))}"
             )
         case LeaseNotFound() if error.lease_id is not None:
             return (
-                f"there is no lease {error.lease_id}, and none stands on a resource of that name; "
+                f"there is no lease {displayed(error.lease_id)}, and none stands on a resource of that name; "
                 "`leasehold ls` lists what there is"
             )
         case UsageError():

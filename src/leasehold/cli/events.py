@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
-from leasehold.cli.naming import resource
+from leasehold.cli.naming import displayed, resource
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 from leasehold.errors import InvalidInput
@@ -118,7 +118,7 @@ def _held_at(arguments: Namespace) -> int:
         out.line("nobody held anything then")
     else:
         rows = [
-            [lease.resource, lease.holder, lease.mode.value, str(lease.token), lease.lease_id]
+            [displayed(lease.resource), lease.holder, lease.mode.value, str(lease.token), lease.lease_id]
             for lease in (status.lease for status in page.statuses)
         ]
         out.table(["RESOURCE", "HOLDER", "MODE", "TOKEN", "LEASE"], rows)
@@ -201,7 +201,7 @@ def _entry_row(entry: "Entry") -> list[str]:
         str(entry.position),
         local_time(event.at_ns),
         event.type.removeprefix("lease."),
-        resource or "-",
+        displayed(resource) if resource else "-",
         holder or "-",
         "-" if token is None else str(token),
         " ".join(details),

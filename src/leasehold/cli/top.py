@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration, parse_duration
+from leasehold.cli.naming import displayed
 from leasehold.cli.output import Output, counted, escaped, local_time, width_of
 from leasehold.cli.parser import Commands
 
@@ -152,7 +153,7 @@ def frame(seen: Look, width: int, height: int, *, hint: str = "   q: quit") -> l
 def _lease_rows(holding: "list[LeaseStatus]") -> list[Sequence[str]]:
     return [
         (
-            one.lease.resource,
+            displayed(one.lease.resource),
             one.lease.holder,
             one.lease.mode.value,
             format_duration(one.expires_in),
@@ -168,9 +169,8 @@ def _queue_rows(waiting: "list[LeaseStatus]", now_ns: int) -> list[Sequence[str]
         ticket = one.lease.ticket
         if ticket is not None:
             waited = format_duration(max(0, now_ns - ticket.since_ns) / 1e9)
-            rows.append(
-                (one.lease.resource, one.lease.holder, one.lease.mode.value, waited, str(ticket.priority))
-            )
+            name, mode = displayed(one.lease.resource), one.lease.mode.value
+            rows.append((name, one.lease.holder, mode, waited, str(ticket.priority)))
     return rows
 
 
@@ -179,7 +179,7 @@ def _event_rows(events: "list[Entry]") -> list[Sequence[str]]:
         (
             local_time(entry.event.at_ns).split()[1],
             entry.event.type.removeprefix("lease."),
-            getattr(entry.event, "resource", None) or "-",
+            displayed(getattr(entry.event, "resource", None) or "-"),
             getattr(entry.event, "holder", None) or "-",
         )
         for entry in events
