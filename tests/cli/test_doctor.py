@@ -210,3 +210,15 @@ def change(shell: Shell, sql: str) -> None:
     connection = apsw.Connection(str(shell.store / "leases.db"))
     connection.execute(sql)
     connection.close()
+
+
+def test_a_folder_that_is_no_store_is_a_problem_and_no_error(shell: Shell) -> None:
+    shell.store.mkdir(mode=0o700)
+    assert "there is no store at" in problems(shell)["store"]["detail"]
+    (shell.store / "letter").touch()
+    assert "folder with other things in it" in problems(shell)["store"]["detail"]
+
+
+def test_a_store_whose_database_is_gone_is_a_problem_and_no_error(used: Shell) -> None:
+    (used.store / "leases.db").unlink()
+    assert "leasehold restore" in str(problems(used)["store"])

@@ -122,6 +122,8 @@ def _permissions(path: Path) -> str:
         raise Trouble(
             f"{path} is not writable for this user ({folder:04o})", "let its owner or root change that"
         )
+    if not (path / files.DATABASE).exists():  # Opening it says what that means.
+        return f"{path} is {folder:04o}"
     return f"{path} is {folder:04o}, its files {files.describe_mode(path / files.DATABASE)}"
 
 
