@@ -139,7 +139,9 @@ def test_a_command_that_never_works_gives_its_offset_up_and_others_go_on(shell: 
     options = ("--max-retries", "0", "--json")
     done = shell.run("consume", *options, "--", "test", "-e", "/nowhere", code=1, given=given)
     assert json.loads(done.stderr)["failed"] == 2
-    assert "test ended with 1" in shell.says("failed", "a")
+    assert " CommandFailed: test ended with 1" in shell.says("failed", "a")
+    again = shell.run("consume", *options[:2], "--", "false", code=1, given="b 0\n")
+    assert "`leasehold work failed DOMAIN` says" in again.stderr
     assert "line 1" in shell.run("consume", "--", "true", code=2, given="nonsense\n").stderr
 
 
@@ -166,3 +168,11 @@ def test_a_signal_waits_for_the_command_that_runs(shell: Shell) -> None:
     _, errors = consumer.communicate()
     assert "processed 1" in errors
     assert json.loads(shell.says("show", "a", "--json"))["state"] == "IDLE"
+
+
+def test_a_command_that_does_not_exist_costs_no_message_an_attempt(shell: Shell) -> None:
+    (shell.folder / "notes").write_text("not a program")
+    for command in ("no-such-command", "./notes"):
+        refused = shell.run("consume", "--", command, code=127, given="a 0\n")
+        assert f"there is no command '{command}'; check its name" in refused.stderr
+    assert shell.run("consume", "--", "true", given="a 0\n").stderr.startswith("processed 1, failed 0")

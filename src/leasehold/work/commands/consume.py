@@ -38,7 +38,7 @@ example:
   printf 'orders 41 first\\norders 42 second\\n' | leasehold work consume -- ./process.sh
 
 exit codes: 0 everything was processed, or stopped by a signal · 1 error, or an offset was given up ·
-            2 wrong usage""",
+            2 wrong usage · 127 COMMAND not found""",
         has_child=True,
     )
     parser.usage = "leasehold work consume [options] -- COMMAND [ARGUMENT ...]"
@@ -70,6 +70,7 @@ exit codes: 0 everything was processed, or stopped by a signal · 1 error, or an
 def _consume(arguments: Namespace) -> int:
     from leasehold.work.consuming import Backoff
 
+    _refuse_missing_command(arguments.child[0])
     holder = holder_of(arguments, f"/{os.getpid()}")
     with connected(arguments, create=True, holder=holder) as client:
         progress = client.work.consume(
@@ -84,6 +85,16 @@ def _consume(arguments: Namespace) -> int:
     return EXIT_ERROR if progress.failed else 0
 
 
+def _refuse_missing_command(command: str) -> None:
+    """Refuse what cannot be run for any message, before each has failed because of it and is given up."""
+    import shutil
+
+    from leasehold.cli.running.covered import CommandNotFound
+
+    if shutil.which(command) is None:
+        raise CommandNotFound(f"there is no command {command!r}; check its name, permissions and $PATH")
+
+
 def _messages() -> Iterator[tuple[str, int, str]]:
     """Yield what standard input says, line by line."""
     for number, line in enumerate(sys.stdin, 1):
@@ -93,7 +104,7 @@ def _messages() -> Iterator[tuple[str, int, str]]:
         yield words[0], int(words[1]), words[2] if len(words) == 3 else ""
 
 
-class _CommandFailed(Exception):
+class CommandFailed(Exception):
     """The command for an offset did not end well."""
 
 
@@ -119,7 +130,7 @@ def _run(command: list[str], message: "Message") -> None:
                 if message.is_lost:
                     process.terminate()
     if process.returncode != 0:
-        raise _CommandFailed(f"{command[0]} ended with {process.returncode}")
+        raise CommandFailed(f"{command[0]} ended with {process.returncode}")
 
 
 def _tell_progress(out: Output, progress: "Progress") -> None:
@@ -132,3 +143,5 @@ def _tell_progress(out: Output, progress: "Progress") -> None:
             f"processed {progress.processed}, failed {progress.failed}, skipped {progress.skipped}, "
             f"retried {progress.retried}, pending {progress.pending}"
         )
+        if progress.failed:
+            out.line("`leasehold work failed DOMAIN` says which were given up, and why")
