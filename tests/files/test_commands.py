@@ -131,7 +131,19 @@ def test_a_path_is_called_by_its_place_in_the_repository_wherever_people_read_it
     for refused in (shell.run("release", "src/app.py", code=76), shell.run("renew", "src/app.py", code=76)):
         assert "on src/app.py belongs to agent 7; if that is you, say so with --holder 'agent 7'" in refused.err
     assert "there is no lease src/b.py" in shell.run("release", "src/b.py", code=76).err
-    assert " src/app.py " in shell.run("history", "src/app.py").out
+    assert " src/app.py " in shell.run("history", "src/app.py", "--as", "agent 7").out
+    assert shell.run("ls", "--as", "agent 9").out == "no leases\n"
     assert shell.run("top").out.count(" src/app.py ") + 1 == shell.run("top").out.count("src/app.py") == 2
     for command in ("history", "top", "ls", "show src/app.py"):
         assert "/@" not in shell.run(*command.split()).out
+
+
+def test_a_setting_for_a_path_holds_for_the_leases_on_it(shell: Shell, repository: Path) -> None:
+    said = shell.run("config", "set", "default_ttl_seconds", "60", "--resource", "src/app.py").out
+    assert said == "default_ttl_seconds for src/app.py: 60 (was 3600)\n"
+    listed = [line.split()[:3] for line in shell.run("config", "ls").out.splitlines()]
+    assert ["default_ttl_seconds", "60", "src/app.py"] in listed
+    assert ["keep_history", "true", "store"] in listed
+    shell.folder = repository / "src"
+    assert "(in 1m)" in shell.run("acquire", "./app.py", "--as", "a").out
+    assert "(in 1h)" in shell.run("acquire", "./b.py", "--as", "a").out

@@ -47,7 +47,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         "resource", metavar="RESOURCE", nargs="?", type=resource, help="only about this resource"
     )
     parser.add_argument("--lease", metavar="LEASE", help="only about this lease")
-    parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
+    parser.add_argument("--holder", "--as", metavar="NAME", help="only about leases of this holder")
     parser.add_argument(
         "--type",
         action="append",
@@ -227,7 +227,7 @@ exit codes: 130 interrupted · 1 error · 2 wrong usage""",
         "--after", type=_position, metavar="N", help="start after this position (default: from now on)"
     )
     parser.add_argument("--resource", metavar="NAME", type=resource, help="only about this resource")
-    parser.add_argument("--holder", metavar="NAME", help="only about leases of this holder")
+    parser.add_argument("--holder", "--as", metavar="NAME", help="only about leases of this holder")
 
 
 _WATCH_WIDTHS = (6, 19, 8, 20, 20, 16)

@@ -55,7 +55,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         type=resource,
         help="only resources that begin with this; or a path, for what lies around it",
     )
-    parser.add_argument("--holder", metavar="NAME", help="only leases of this holder")
+    parser.add_argument("--holder", "--as", metavar="NAME", help="only leases of this holder")
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "--state",

@@ -4,6 +4,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import add_holder_option, connected
+from leasehold.cli.naming import displayed, resource
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, Group
 
@@ -26,7 +27,7 @@ file leases can also be set for one resource; those about history and cleaning u
 examples:
   leasehold config ls
   leasehold config set default_ttl_seconds 600
-  leasehold config set default_ttl_seconds 60 --resource build-cache
+  leasehold config set default_ttl_seconds 60 --resource src/app.py
 
 exit codes: 0 done · 1 error · 2 wrong usage, an unknown setting, or a value it cannot have""",
     )
@@ -57,7 +58,7 @@ For a resource without a value of its own that is the general one, and without t
 
 examples:
   leasehold config get default_ttl_seconds
-  leasehold config get default_ttl_seconds --resource build-cache
+  leasehold config get default_ttl_seconds --resource src/app.py
 
 exit codes: 0 done · 1 error · 2 wrong usage, or an unknown setting""",
     )
@@ -74,7 +75,7 @@ In force at once, in every process that uses the store.
 
 examples:
   leasehold config set auto_expire_enabled false
-  leasehold config set max_renewals 5 --resource build-cache
+  leasehold config set max_renewals 5 --resource src/app.py
 
 exit codes: 0 done · 1 error · 2 wrong usage, an unknown setting, or a value it cannot have""",
     )
@@ -87,7 +88,7 @@ For a resource, the general value.
 
 examples:
   leasehold config reset max_renewals
-  leasehold config reset max_renewals --resource build-cache
+  leasehold config reset max_renewals --resource src/app.py
 
 exit codes: 0 done · 1 error · 2 wrong usage, or an unknown setting""",
     )
@@ -99,7 +100,7 @@ exit codes: 0 done · 1 error · 2 wrong usage, or an unknown setting""",
 
 def _add_key(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="SETTING", help="which one: `leasehold config ls` lists them")
-    parser.add_argument("--resource", metavar="NAME", default="", help="only for this resource")
+    parser.add_argument("--resource", metavar="NAME", type=resource, default="", help="only for this resource, or path")
 
 
 def _value(text: str) -> "Value":
@@ -124,7 +125,11 @@ def _list(arguments: Namespace) -> int:
 
 def _row(one: "SettingState") -> list[str]:
     when = "-" if one.changed_at_ns is None else local_time(one.changed_at_ns)
-    return [one.key, _spelled(one.value), one.resource or "all", when, one.changed_by or "-"]
+    from leasehold.settings.catalog import SETTINGS
+
+    everything = "store" if SETTINGS[one.key].is_store_wide else "all"
+    where = displayed(one.resource) if one.resource else everything
+    return [one.key, _spelled(one.value), where, when, one.changed_by or "-"]
 
 
 def _shape(one: "SettingState") -> dict[str, Any]:
@@ -174,7 +179,7 @@ def _change(arguments: Namespace, value: "Value | None") -> int:
         shape = {"key": changed.key, "before": changed.before, "value": changed.value}
         out.json({**shape, "resource": changed.resource or None})
         return 0
-    where = f" for {changed.resource}" if changed.resource else ""
+    where = f" for {displayed(changed.resource)}" if changed.resource else ""
     out.line(f"{changed.key}{where}: {_spelled(changed.value)} (was {_spelled(changed.before)})")
     return 0
 
