@@ -23,7 +23,7 @@ def test_the_demo_tells_its_story_and_every_claim_holds(shell: Shell) -> None:
         "3. ",
         "SIGSTOP",
         "the resource refused it",
-        "5. Who has to wait",
+        "5. Whoever has to wait",
         "ada → paper → ben",
         "6. The history",
     ):

@@ -20,7 +20,7 @@ _LOOK_EVERY_SECONDS = 0.01
 
 def stand_in_line(story: Story, url: str) -> None:
     """Let three callers, each with a connection of its own, wait for each other."""
-    story.heading("5. Who has to wait stands in line")
+    story.heading("5. Whoever has to wait stands in line")
     with ExitStack() as stack:
         # The last to be ended: closing a connection ends the waits of its threads, should there be any left.
         threads = stack.enter_context(ThreadPoolExecutor(2))

@@ -52,7 +52,7 @@ def _refusal(lease: HeldLease, calls: int) -> str:
 
 def certify(story: Story, client: Client, number: int) -> None:
     """Show a certificate to a resource that can ask nobody."""
-    story.heading(f"{number}. A certificate proves a lease to who cannot ask")
+    story.heading(f"{number}. A certificate proves a lease to somebody who cannot ask")
     gate = Enforcer(keys=client.certificate_keys().to_jwks())
     with client.acquire("vault", ttl=30) as lease:
         text = lease.certificate()
