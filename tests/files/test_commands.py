@@ -129,7 +129,9 @@ def test_what_to_type_next_works_from_where_it_was_typed(shell: Shell, repositor
 def test_a_path_is_called_by_its_place_in_the_repository_wherever_people_read_it(shell: Shell) -> None:
     shell.run("acquire", "src/app.py", "--as", "agent 7")
     for refused in (shell.run("release", "src/app.py", code=76), shell.run("renew", "src/app.py", code=76)):
-        assert "on src/app.py belongs to agent 7; if that is you, say so with --holder 'agent 7'" in refused.err
+        assert (
+            "on src/app.py belongs to agent 7; if that is you, say so with --holder 'agent 7'" in refused.err
+        )
     assert "there is no lease src/b.py" in shell.run("release", "src/b.py", code=76).err
     assert " src/app.py " in shell.run("history", "src/app.py", "--as", "agent 7").out
     assert shell.run("ls", "--as", "agent 9").out == "no leases\n"
@@ -147,3 +149,16 @@ def test_a_setting_for_a_path_holds_for_the_leases_on_it(shell: Shell, repositor
     shell.folder = repository / "src"
     assert "(in 1m)" in shell.run("acquire", "./app.py", "--as", "a").out
     assert "(in 1h)" in shell.run("acquire", "./b.py", "--as", "a").out
+
+
+def test_who_claims_a_plain_name_that_a_file_has_is_told_how_to_claim_the_file(
+    shell: Shell, repository: Path
+) -> None:
+    (repository / "my notes").touch()
+    claimed = shell.run("acquire", "my notes", "report-42", "--as", "a")
+    assert claimed.err == (
+        "leasehold: note: my notes is claimed as a plain name; to claim the file, use './my notes'\n"
+    )
+    assert shell.run("acquire", "./my notes", "--as", "b").err == ""
+    shell.run("release", "my notes", "--as", "a")
+    assert shell.run("acquire", "my notes", "--as", "a", "--json").err == ""

@@ -468,7 +468,9 @@ def test_what_only_made_a_coroutine_is_not_processed(tmp_path: Path) -> None:
 
     with leasehold.connect(tmp_path / "leases") as client:
         source = [("a", 0, "")]
-        progress = client.work.consume(lambda one: awaited(one), source=source, backoff=AT_ONCE, max_retries=0)
+        progress = client.work.consume(
+            lambda one: awaited(one), source=source, backoff=AT_ONCE, max_retries=0
+        )
         assert (progress.processed, progress.failed) == (0, 1)
         assert "connect_async" in client.work.failed("a")[0].reason
 

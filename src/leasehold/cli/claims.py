@@ -5,6 +5,8 @@ renewed or released before. An `acquire` that is interrupted before it has told 
 none.
 """
 
+import os
+import shlex
 import signal
 from argparse import Namespace
 from contextlib import contextmanager
@@ -15,8 +17,8 @@ from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.delegating import add_grant_options, budget_of, scope_of
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.entry import message_of, report
-from leasehold.cli.naming import LEASE_HELP, displayed, lease_named, resource
-from leasehold.cli.output import Output, local_time
+from leasehold.cli.naming import LEASE_HELP, displayed, is_path, lease_named, resource
+from leasehold.cli.output import Output, local_time, say_on_stderr
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
 
@@ -102,7 +104,19 @@ def _acquire(arguments: Namespace) -> int:
             held.ensure()
             for one in held.parts():
                 one.detach()
+    if not out.as_json:
+        _note_files_not_meant(arguments.typed)
     return 0
+
+
+def _note_files_not_meant(typed: "Sequence[str]") -> None:
+    """Tell who has claimed a plain name where there is a file of that name: the file is still anybody's."""
+    for name in typed:
+        if not is_path(name) and os.path.lexists(name):
+            path = shlex.quote(f"./{name}")
+            say_on_stderr(
+                f"leasehold: note: {name} is claimed as a plain name; to claim the file, use {path}"
+            )
 
 
 @contextmanager

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 LEASE_HELP = "the id of a lease, as acquire and ls print it, or the resource that it is on"
 
 
+def is_path(text: str) -> bool:
+    """Say whether an argument is a path, or a name like `service://db`, and not a plain name."""
+    return "/" in text or text.startswith(".")
+
+
 def resource(text: str) -> str:
     """Return the resource that an argument means: with a slash in it, or a dot at its beginning, a path."""
-    if "/" not in text and not text.startswith("."):
+    if not is_path(text):
         return text
     from leasehold.files.names import name_of
 

@@ -100,7 +100,9 @@ exit codes: 0 done · 1 error · 2 wrong usage, or an unknown setting""",
 
 def _add_key(parser: ArgumentParser) -> None:
     parser.add_argument("key", metavar="SETTING", help="which one: `leasehold config ls` lists them")
-    parser.add_argument("--resource", metavar="NAME", type=resource, default="", help="only for this resource, or path")
+    parser.add_argument(
+        "--resource", metavar="NAME", type=resource, default="", help="only for this resource, or path"
+    )
 
 
 def _value(text: str) -> "Value":
