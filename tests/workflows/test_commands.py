@@ -89,7 +89,8 @@ def test_a_revocation_frees_the_workflow(shell: Shell, primary: leasehold.Client
 def test_a_handoff_says_how_it_is_taken(shell: Shell, primary: leasehold.Client) -> None:  # noqa: F811
     primary.workflows.claim("order-7")
 
-    shell.run("workflow", "handoff", "order-7", "--to", "standby", "--holder", "somebody", code=76)
+    refused = shell.run("workflow", "handoff", "order-7", "--to", "standby", "--holder", "somebody", code=76)
+    assert "belongs to primary; if that is you, say so with --holder primary" in refused.err
     done = shell.run(
         "workflow", "handoff", "order-7", "--to", "standby", "--holder", "primary", "--ttl", "5m"
     )

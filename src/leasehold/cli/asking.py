@@ -181,7 +181,7 @@ def _ask_for_files(
 def _with_all_that_was_typed(error: Held, arguments: Namespace) -> Held:
     """Return a refusal whose next command asks for the same, of the same store, in the same way."""
     command = error.facts.get("next_command")
-    if command is None:
+    if not isinstance(command, str):
         return error
     given = {
         "--store": arguments.store,

@@ -235,11 +235,28 @@ def _revoke(arguments: Namespace) -> int:
 
 
 def _hand_off(arguments: Namespace) -> int:
+    from leasehold.errors import NotHolder
+    from leasehold.workflows.errors import LeaseViolation
+    from leasehold.workflows.law.records import resource_of
+
     out = Output(arguments)
+    holder = holder_of(arguments)
     with connected(arguments) as client:
-        lease = client.workflows.handoff(
-            arguments.workflow, to=arguments.to, holder=holder_of(arguments), ttl=arguments.ttl
-        )
+        try:
+            lease = client.workflows.handoff(
+                arguments.workflow, to=arguments.to, holder=holder, ttl=arguments.ttl
+            )
+        except LeaseViolation:
+            status = _existing(client, arguments.workflow)
+            workflow = status.workflow
+            if not status.is_owned or workflow.holder == holder:
+                raise
+            raise NotHolder(
+                f"workflow {workflow.workflow_id} is {workflow.holder}'s",
+                lease_id=workflow.lease_id,
+                resource=resource_of(workflow.workflow_id),
+                holder=workflow.holder,
+            ) from None
     if out.as_json:
         shape = {"workflow_id": arguments.workflow, "lease_id": lease.lease_id, "token": lease.token}
         out.json(shape | {"holder": lease.holder})
