@@ -41,7 +41,7 @@ def test_an_agent_acquires_and_another_is_told_who_why_until_when_and_what_next(
 def test_an_agent_that_claims_what_it_has_gets_more_time(shell: Shell) -> None:
     first = shell.json("acquire", "src/", "--as", "agent-7", "--ttl", "1m", "--json")
     again = shell.run("acquire", "src/app.py", "--ttl", "10m", LEASEHOLD_AGENT="agent-7")
-    assert again.out.startswith("renewed src\n")
+    assert again.out.startswith("renewed ./src\n")
     assert first["lease_id"] in again.out
     assert "(in 10m)" in again.out or "(in 9m" in again.out
 
@@ -60,8 +60,8 @@ def test_ls_shows_what_lies_around_a_path(shell: Shell) -> None:
     for path in ("src/app.py", "docs/", "**/*.py", "report-42"):
         shell.run("acquire", path, "--as", "agent-7", "--shared")
     assert _resources(shell.run("ls", "src/").out) == ["src/app.py", "**/*.py"]
-    assert _resources(shell.run("ls", "docs/a.md").out) == ["docs"]
-    assert _resources(shell.run("ls").out) == ["src/app.py", "docs", "**/*.py", "report-42"]
+    assert _resources(shell.run("ls", "docs/a.md").out) == ["./docs"]
+    assert _resources(shell.run("ls").out) == ["src/app.py", "./docs", "**/*.py", "report-42"]
 
 
 def _resources(out: str) -> list[str]:
@@ -160,5 +160,7 @@ def test_who_claims_a_plain_name_that_a_file_has_is_told_how_to_claim_the_file(
         "leasehold: note: my notes is claimed as a plain name; to claim the file, use './my notes'\n"
     )
     assert shell.run("acquire", "./my notes", "--as", "b").err == ""
+    held = [line[:10].strip() for line in shell.run("ls").out.splitlines()]
+    assert held == ["RESOURCE", "my notes", "report-42", "./my notes"]
     shell.run("release", "my notes", "--as", "a")
     assert shell.run("acquire", "my notes", "--as", "a", "--json").err == ""

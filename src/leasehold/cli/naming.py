@@ -31,7 +31,10 @@ def resource(text: str) -> str:
 
 
 def displayed(resource: str) -> str:
-    """Return how to show a resource: a path by its place in the repository that we are in."""
+    """Return how to show a resource: a path by its place in the repository that we are in.
+
+    What is shown reads as a path: `./docs`, because `docs` is a plain name.
+    """
     if not resource.startswith("/@"):
         return resource
     from leasehold.files.names import name_of, shown
@@ -41,7 +44,10 @@ def displayed(resource: str) -> str:
     except InvalidInput:
         return resource
     project = top.split("/")[1]
-    return shown(resource) if resource.split("/")[1] == project else resource
+    if resource.split("/")[1] != project:
+        return resource
+    path = shown(resource)
+    return path if is_path(path) else f"./{path}"
 
 
 def holders_of(client: "Client", resource: str) -> "list[LeaseStatus]":
