@@ -144,8 +144,8 @@ def _check_trust(walk: Walk, trusted: Collection[str], first_key: str | None) ->
         if not key.is_vouched_for and key_id not in trusted:
             raise BrokenChain(
                 position,
-                f"enrols {key_id}, which no admitted key vouches for; if you know it, trust it, or let "
-                "`leasehold keys vouch` be run with an admitted key",
+                f"enrols {key_id}, which no admitted key vouches for; if you know it, verify with "
+                f"`--trust {key_id}`, or have `leasehold keys vouch {key_id}` run by who has an admitted key",
             )
     if first_key is not None and not walk.state.keys:
         raise BrokenChain(1, f"is not sealed, and should be with {first_key}")
