@@ -7,7 +7,15 @@ from uuid import uuid4
 import pytest
 
 from leasehold.engine.desk import Failure
-from leasehold.errors import Held, InvalidInput, LeaseholdError, LeaseLost, LimitExceeded, StoreFailed
+from leasehold.errors import (
+    AlreadyHeld,
+    Held,
+    InvalidInput,
+    LeaseholdError,
+    LeaseLost,
+    LimitExceeded,
+    StoreFailed,
+)
 from leasehold.testing.clock import FakeClock
 from leasehold.workflows import (
     ActionAnswered,
@@ -423,3 +431,13 @@ async def test_an_orchestrator_says_what_it_is(leases: Any) -> None:
     status = (await leases.workflows.find("order-1")).lease
     assert status.lease.metadata == {"region": "eu"}
     assert issubclass(LeaseViolation, LeaseholdError)
+
+
+@pytest.mark.parametrize("wait", [None, 1])
+async def test_who_leads_a_workflow_already_is_told_so(world: World, wait: int | None) -> None:
+    client = world.connect(holder="ann")
+    orchestrator = await client.workflows.claim("order-7")
+    with pytest.raises(AlreadyHeld, match=r"workflow order-7 is already led by you \(ann\)") as refused:
+        await client.workflows.claim("order-7", wait=wait)
+    assert refused.value.facts["lease_id"] == orchestrator.lease_id
+    assert "adopt" not in str(refused.value)

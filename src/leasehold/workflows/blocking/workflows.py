@@ -18,7 +18,7 @@ from leasehold.engine.desk import Outcome, answer_of
 from leasehold.engine.kept import Kept
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
-from leasehold.errors import InvalidInput, LeaseholdError
+from leasehold.errors import AlreadyHeld, InvalidInput, LeaseholdError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.model import Lease
@@ -103,6 +103,18 @@ class Workflows:
         return self._claim(command, hearer, patience, urgency, threshold_ns)
 
     def _claim(
+        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below_ns: int
+    ) -> Orchestrator:
+        try:
+            return self._claim_once(command, on_lost, patience, priority, renew_below_ns)
+        except AlreadyHeld as error:
+            raise AlreadyHeld(
+                f"workflow {command.workflow_id} is already led by you ({command.holder}) under lease "
+                f"{error.lease_id}; use that orchestrator, or release it first",
+                **error.facts,
+            ) from None
+
+    def _claim_once(
         self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below_ns: int
     ) -> Orchestrator:
         if patience == 0:
