@@ -16,7 +16,7 @@ from leasehold.stores.sqlite.backup import backup, restore
         (
             "history",
             {"types": ["renwed"]},
-            "types 'renwed' is not one of: confirmed, delegated, doubted, expired,",
+            "types 'renwed' is not one of: confirmed, delegated, doubted,",
         ),
         ("renew_many", {"leases": "abc"}, "leases must be a list, not 'abc'"),
         (

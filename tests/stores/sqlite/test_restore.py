@@ -23,7 +23,7 @@ from leasehold.engine.port import EntryQuery
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.authority import COUNTER_LIMIT, EPOCH_LIMIT
 from leasehold.kernel.ledger.events import EpochRaised
-from leasehold.stores.sqlite import copying
+from leasehold.stores.sqlite import copying, place
 from leasehold.stores.sqlite.backup import backup, restore
 from leasehold.stores.sqlite.migrations import all_migrations
 from leasehold.testing.clock import FakeClock
@@ -359,6 +359,7 @@ def test_a_killed_restore_leaves_the_old_store_or_the_new_one(store: Path, saved
 def kill_at_every_step(pipe: Pipe, saved: Path, path: Path) -> None:
     """Fork once for every step of a restore, kill the child in it, and look at what it left."""
     copying._PAGES_PER_STEP = 1
+    never_wait()
     for at in itertools.count(1):
         child = os.fork()
         if child == 0:
@@ -386,6 +387,7 @@ def test_a_restore_that_is_killed_in_any_write_or_sync_leaves_the_old_store_or_t
 
 
 def kill_at_every_call(pipe: Pipe, saved: Path, path: Path) -> None:
+    never_wait()
     for at in itertools.count(1):
         child = os.fork()
         if child == 0:
@@ -424,6 +426,11 @@ def test_a_restore_that_meets_a_disk_error_leaves_the_old_store_or_the_new_one(
                 break
     assert nth > 1
     assert len(tokens_of(store)) == 10
+
+
+def never_wait() -> None:
+    """Do in another process what `no_restore_waits_for_the_clock` does in this one."""
+    setattr(place, "sleep", lambda seconds: None)  # noqa: B010
 
 
 def die() -> None:
