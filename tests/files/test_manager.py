@@ -229,6 +229,17 @@ async def test_what_the_settings_say_holds_where_a_request_says_nothing(
     assert (await strangers.files.acquire_lease(request)).error.startswith("File already locked")
 
 
+async def test_who_does_not_say_how_long_to_wait_waits_as_long_as_the_setting_says(
+    real_world: World, repository: Path
+) -> None:
+    leases, strangers = real_world.connect(holder="ann"), real_world.connect(holder="bob")
+    await acquired(leases)
+    await leases.settings.set("acquisition_timeout_ms", 60)
+    response = await strangers.files.acquire_lease(claim(agent=OTHER, blocking=True))
+    assert response.error.startswith("Acquisition timeout: ")
+    assert 60 <= response.waited_ms < 30_000
+
+
 async def test_callbacks_hear_of_everything_and_disturb_nothing(
     leases: Any, strangers: Any, repository: Path
 ) -> None:
