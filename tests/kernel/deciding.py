@@ -9,6 +9,7 @@ from typing import Any
 from leasehold.kernel.lease.answers import Answer
 from leasehold.kernel.lease.decision import Decision
 from leasehold.kernel.lease.family import lease_family, lease_part
+from leasehold.kernel.lease.path_index import PathIndex
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.lease.waiting_line import WaitingLine
@@ -82,6 +83,8 @@ def _copied(value: object) -> object:
     match value:
         case WaitingLine():
             return {} if not value else (tuple(value.places), dict(value.leases))
+        case PathIndex():
+            return _copied(vars(value))
         case dict():
             copied = {name: _copied(one) for name, one in value.items()}
             return {name: one for name, one in copied.items() if one not in ({}, [], set())}
