@@ -18,7 +18,7 @@ from leasehold.kernel.lease import place as placing
 from leasehold.kernel.lease import queue as queueing
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.decision import Decision
-from leasehold.kernel.lease.events import LeaseIssued, LeaseReleased
+from leasehold.kernel.lease.events import LeaseConfirmed, LeaseIssued, LeaseReleased
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.rules import change_mode, transfer
@@ -103,7 +103,8 @@ def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_claim_that_is_granted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plan, "group_of", lambda self, lease: [lease])
-    assert "without the rest of its claim" in found()
+    # Whoever comes meanwhile may be refused because of such a part, before a commit has it.
+    assert "without the rest of its claim" in found(besides="was refused without reason")
 
 
 def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,12 +246,13 @@ def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def hasty(*arguments: Any) -> Any:
         decided = ask_again(*arguments)
-        if isinstance(decided, Decision) and isinstance(decided.answer, Granted):
+        # What is granted only now has to be recorded all the same: without that it is another mistake.
+        if isinstance(decided, Decision) and all(isinstance(one, LeaseConfirmed) for one in decided.events):
             return Decision(events=[], leases=[], answer=decided.answer)
         return decided
 
     monkeypatch.setattr("leasehold.kernel.lease.rules.acquire.ask_again", hasty)
-    assert found_one_of("nobody has confirmed it", "was promised")
+    assert "nobody has confirmed it" in found()
 
 
 def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,11 +297,15 @@ def found_one_of(*problems: str) -> bool:
     return any(one in problem for one in problems)
 
 
-def found() -> str:
-    """Return the first promise that is seen to be broken where it is crowded."""
+def found(*, besides: str | None = None) -> str:
+    """Return the first promise that is seen to be broken where it is crowded.
+
+    `besides`: what else the same mistake breaks; worlds in which that is seen first are passed over.
+    """
     for seed in range(2, SEEDS, 4):
         try:
             simulate(seed)
         except SimulationFailed as failure:
-            return failure.problem
+            if besides is None or besides not in failure.problem:
+                return failure.problem
     raise AssertionError(f"nothing was noticed in {SEEDS} seeds")
