@@ -55,9 +55,21 @@ class Disasters:
             self._stage.tally.note(kind)
 
     def _jump_wall(self) -> bool:
+        """Set the wall clock; not back while nothing else tells a copy what is later: see `_swap`."""
         direction = self._stage.random.choice((-1, 1))
-        self._clock.jump_wall(direction * self._stage.up_to(10**6 * SECOND))
+        jump_ns = direction * self._stage.up_to(10**6 * SECOND)
+        if self._is_unnoticed_copy() and not self._is_later_than_all_epochs(self._clock.wall_ns() + jump_ns):
+            return False
+        self._clock.jump_wall(jump_ns)
         return True
+
+    def _is_unnoticed_copy(self) -> bool:
+        """Say whether no epoch has begun yet in the copy that was put in the store's place."""
+        authority = self._disk.tables.authority
+        return authority is not None and authority.identity != self._disk.identity
+
+    def _is_later_than_all_epochs(self, wall_ns: int) -> bool:
+        return (wall_ns - EPOCH_ZERO_NS) // SECOND > self._witness.highest_epoch
 
     def _go_back(self) -> bool:
         self._clock.go_back(1 + self._stage.up_to(4 * self._stage.plan.ttl_ns))
@@ -121,11 +133,11 @@ class Disasters:
         """Put a plain copy of the folder in its place, which the store notices by itself.
 
         All that is known of the epochs of the one before is gone with it, and the wall clock alone keeps
-        tokens from repeating; if that was set back, the store promises nothing.
+        tokens from repeating. If that was set back, or is before the copy is first used, the store promises
+        nothing: docs/concepts/guarantees.md, "What cannot be seen from inside".
         """
         copies = [copy for copy in self._copies if copy.authority is not None]
-        second = (self._clock.wall_ns() - EPOCH_ZERO_NS) // SECOND
-        if not copies or second <= self._witness.highest_epoch:
+        if not copies or not self._is_later_than_all_epochs(self._clock.wall_ns()):
             return False
         copy = self._stage.random.choice(copies)
         assert copy.authority is not None
