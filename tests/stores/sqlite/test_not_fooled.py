@@ -53,7 +53,7 @@ def connecting(stage: Stage, place: Path) -> Answer:
 
 
 def is_refused(answer: Answer, *words: str) -> bool:
-    return answer.error in ("STORE_UNUSABLE", "STORE_DAMAGED") and all(
+    return answer.error in ("STORE_UNUSABLE", "STORE_DAMAGED", "STORE_REPLACED") and all(
         word in answer.message for word in words
     )
 

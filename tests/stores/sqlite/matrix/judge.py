@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from tests.stores.sqlite.matrix.deeds import FOLDER
 from tests.stores.sqlite.matrix.play import LATER, LATER_ELSEWHERE, Facts, Grant, Testimony, Visit
 
-_REFUSALS = {"STORE_UNUSABLE", "STORE_DAMAGED", "STORE_FAILED"}
+_REFUSALS = {"STORE_UNUSABLE", "STORE_DAMAGED", "STORE_REPLACED", "STORE_FAILED"}
 _LAWFUL = {"HELD", "ALREADY_HELD", "LEASE_NOT_FOUND"}
 """Which answers say all there is to say: that somebody else has it, or that the lease is lost."""
 

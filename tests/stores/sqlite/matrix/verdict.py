@@ -15,7 +15,12 @@ from tests.stores.sqlite.matrix.play import (
 )
 
 _GOES_ON = "goes on"
-_WORDS = {"STORE_UNUSABLE": "refused", "STORE_DAMAGED": "refused", "STORE_FAILED": "outcome unknown"}
+_WORDS = {
+    "STORE_UNUSABLE": "refused",
+    "STORE_DAMAGED": "refused",
+    "STORE_REPLACED": "refused",
+    "STORE_FAILED": "outcome unknown",
+}
 
 
 def verdict(testimony: Testimony) -> str:
