@@ -15,7 +15,7 @@ from leasehold.settings import SETTINGS
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "leases.db"
+    return tmp_path / "leases"
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def leases(path: Path) -> Iterator[Client]:
 
 
 def rows(path: Path, sql: str) -> list[dict[str, Any]]:
-    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+    with closing(apsw.Connection(str(path / "leases.db"), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
         cursor = connection.execute(sql)
         found = cursor.fetchall()
         if not found:
@@ -157,7 +157,7 @@ def test_lease_configs_shows_what_was_changed(path: Path, leases: Client) -> Non
 def test_settings_cannot_be_changed_by_sql(path: Path, leases: Client, statement: str) -> None:
     leases.acquire("/a")
     with (
-        closing(apsw.Connection(str(path))) as connection,
+        closing(apsw.Connection(str(path / "leases.db"))) as connection,
         pytest.raises(apsw.ConstraintError, match="leasehold config"),
     ):
         connection.execute(statement)
