@@ -373,8 +373,11 @@ def test_a_command_that_is_suspended_keeps_its_lease(shell: Shell) -> None:
     assert shell.history("job")[-1] == "released"
 
 
-WITH_AN_ORPHAN = 'echo $$; (setsid sh -c "echo \\$\\$; exec cat" <&0 &); exec cat'
-"""A command that has left something behind, in a session of its own. It tells the process id of both."""
+WITH_AN_ORPHAN = 'exec 3<&0; echo $$; (setsid sh -c "echo \\$\\$; exec cat <&3" &); exec cat'
+"""A command that has left something behind, in a session of its own. It tells the process id of both.
+
+What a shell starts in the background reads /dev/null, and would end at once if it were given no other input.
+"""
 
 
 def processes_of(running: Running) -> dict[str, int]:
