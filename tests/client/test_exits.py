@@ -112,6 +112,63 @@ def test_a_waiter_that_ends_while_another_process_writes_leaves_its_place(door: 
     assert left_by(door, "bob") == []
 
 
+UNDER_WAY = """
+import atexit, sys, threading
+is_over, late = threading.Event(), None
+
+def let_go_on():
+    if late is not None:
+        is_over.set()
+        late.join()
+
+atexit.register(let_go_on)  # Before leasehold does: so it is called after it.
+import leasehold
+from leasehold.engine.registrar import Registrar
+
+path, what, moment = sys.argv[1:]
+leases = leasehold.connect(path, holder="bob")
+window = leases.acquire("window", ttl=600)
+works = {
+    "wait": lambda: leases.acquire("door", wait=True),
+    "acquire": lambda: leases.acquire("roof", ttl=600),
+    "release": window.release,
+}
+is_there, call = threading.Event(), Registrar.call
+
+def dawdle(registrar, command):
+    if threading.current_thread() is not thread:
+        return call(registrar, command)
+    outcome = call(registrar, command) if moment == "answered" else None
+    is_there.set()
+    is_over.wait()
+    return call(registrar, command) if outcome is None else outcome
+
+def work():
+    try:
+        works[what]()
+    except leasehold.LeaseholdError:
+        pass
+
+Registrar.call = dawdle
+thread = threading.Thread(target=work, daemon=True)
+thread.start()
+is_there.wait()
+if moment == "asking" and what != "release":
+    late = thread  # What it asks for, it asks for too late.
+"""
+
+
+@pytest.mark.parametrize("moment", ["asking", "answered"])
+@pytest.mark.parametrize("what", ["wait", "acquire", "release"])
+def test_what_a_thread_is_in_the_middle_of_when_its_process_ends_is_not_left_behind(
+    door: leasehold.Client, what: str, moment: str
+) -> None:
+    path = str(door.url).removeprefix("sqlite:///")
+    with Python(UNDER_WAY, path, what, moment) as process:
+        assert process.ends() == 0
+    assert left_by(door, "bob") == []
+
+
 EVERY_MOMENT = """
     import faulthandler, os
     from tests.client.worlds import SIGNAL_SECONDS

@@ -458,7 +458,7 @@ def test_a_forked_child_leaves_the_wait_to_its_parent(tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             try:
-                os._exit(len(ann._claims._waiting_room.listeners.undoing()))
+                os._exit(len(ann._holdings.undoing()))
             finally:
                 os._exit(99)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

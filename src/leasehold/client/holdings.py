@@ -1,5 +1,6 @@
 """What a client holds: the leases it keeps alive, gives back when it ends, and does not take into a fork."""
 
+import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
@@ -12,7 +13,18 @@ from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, LeaseLost
 from leasehold.kernel.lease.commands import Release, Renew
 from leasehold.kernel.lease.model import Lease, ReleaseReason
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import BATCH_LEASES
+
+
+class Step:
+    """Something that could leave a lease behind, or a place in a queue, if the program ended now."""
+
+    def __init__(self, caller: object, undo: Callable[[], Command]) -> None:
+        self.caller = caller
+        self.process_id = os.getpid()
+        self.undo = undo
+        """Makes the command that leaves nothing of it behind, however far it has come."""
 
 
 class Holdings:
@@ -24,8 +36,8 @@ class Holdings:
         self.keeper = Keeper(session.desk, session.clock, trust)
         self._announcer = Announcer()
         self.held: dict[str, AnyHeldLease] = {}
-        self.under_way: dict[object, object] = {}
-        """Who is in the middle of something that could leave a lease behind."""
+        self.under_way: dict[Step, None] = {}
+        """What somebody is in the middle of."""
 
     def hold(
         self,
@@ -63,14 +75,12 @@ class Holdings:
         if kept is not None:
             self.keeper.drop(kept)
 
-    def begin(self) -> object:
-        """Note that the caller is about to acquire or release something; return under which key.
+    def step(self, undo: Callable[[], Command]) -> Step:
+        """Return what the caller puts under way while it acquires or releases something.
 
-        To end that it is deleted, and nothing called: Ctrl-C could come before, and a lease be left behind.
+        It is put in, and deleted, and nothing called: Ctrl-C could come between, and a lease be left behind.
         """
-        step = object()
-        self.under_way[step] = self._session.caller()
-        return step
+        return Step(self._session.caller(), undo)
 
     def is_settled(self) -> bool:
         """Say whether nobody else is in the middle of something.
@@ -78,7 +88,11 @@ class Holdings:
         What the calling thread seems to be in the middle of was interrupted by Ctrl-C.
         """
         caller = self._session.caller()
-        return all(one is caller for one in list(self.under_way.values()))
+        return all(step.caller is caller for step in list(self.under_way))
+
+    def undoing(self) -> list[Command]:
+        """Return what leaves nothing behind of all that somebody in this process is in the middle of."""
+        return [step.undo() for step in list(self.under_way) if step.process_id == os.getpid()]
 
     def give_back(self, lease_ids: tuple[str, ...], holder: str) -> None:
         """Release leases, which may still be on their way to us, without waiting for it."""
@@ -86,14 +100,16 @@ class Holdings:
             held = self.held.get(lease_id)
             if held is not None:
                 self.forget(held)
-        self._session.send_blindly(
-            Release(
-                tenant=self._session.tenant,
-                lease_ids=lease_ids,
-                holder=holder,
-                reason=ReleaseReason.ABORTED,
-                request_id=self._session.ids.name(),
-            )
+        self._session.send_blindly(self.release_of(lease_ids, holder))
+
+    def release_of(self, lease_ids: tuple[str, ...], holder: str) -> Release:
+        """Return what releases leases that nobody will ever hear of."""
+        return Release(
+            tenant=self._session.tenant,
+            lease_ids=lease_ids,
+            holder=holder,
+            reason=ReleaseReason.ABORTED,
+            request_id=self._session.ids.name(),
         )
 
     def confirm_blindly(self, lease: Lease) -> None:
@@ -134,7 +150,7 @@ class Holdings:
         self._announcer.restart()
         self.held = {}
         caller = self._session.caller()
-        self.under_way = {step: one for step, one in self.under_way.items() if one is caller}
+        self.under_way = {step: None for step in self.under_way if step.caller is caller}
 
 
 def _closed_under(held: AnyHeldLease) -> LeaseLost:

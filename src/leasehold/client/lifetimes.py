@@ -3,7 +3,8 @@
 Promised: a process that ends by itself gives back what its clients hold, and their places in queues, whether
 it was told to end (Ctrl-C, `sys.exit` in a signal handler), failed, or was done. So does a process that
 `multiprocessing` has started, by whichever method, although that ends it without the interpreter's own
-goodbye. Not promised: anything for a process that is killed, or calls `os._exit` itself.
+goodbye. That includes what a thread is in the middle of asking for at that moment. Not promised: anything
+for a process that is killed, or calls `os._exit` itself.
 
 Clients are looked after weakly: one that nobody refers to any more is forgotten.
 """

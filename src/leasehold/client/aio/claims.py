@@ -30,7 +30,7 @@ from leasehold.client.inputs import (
     whole_number,
 )
 from leasehold.client.lifetimes import look_after
-from leasehold.client.waits import Claim, ended_since
+from leasehold.client.waits import Claim, ended_since, undoing
 from leasehold.engine.desk import Outcome, answer_of
 from leasehold.engine.questions import IsAnythingDue, LeaseStatus, ListLeases
 from leasehold.errors import ClientClosed, LeaseholdError, error_of
@@ -67,7 +67,9 @@ class AsyncClaims:
         `lease_id` is the id that the lease gets, and `holder` who will hold it.
         """
         session, holdings = self._session, self._holdings
-        sent_ns, step = session.clock.tick_ns(), holdings.begin()
+        sent_ns = session.clock.tick_ns()
+        step = holdings.step(lambda: holdings.release_of((lease_id,), holder))
+        holdings.under_way[step] = None  # Nothing is called until `try`: Ctrl-C cannot come between.
         try:
             if session.is_closed:
                 raise ClientClosed("this client was closed; connect again")
@@ -100,7 +102,8 @@ class AsyncClaims:
     async def _wait(self, command: Acquire, on_lost: _OnLost | None, patience: int) -> list[AsyncHeldLease]:
         """Wait for everything that a claim asks for; whatever goes wrong, nothing of it is left behind."""
         holdings, claim, held = self._holdings, Claim(command), list[AsyncHeldLease]()
-        step = holdings.begin()
+        step = holdings.step(lambda: undoing(claim.command, self._session.ids.name()))
+        holdings.under_way[step] = None
         try:
             granted, sent_ns = await self._waiting_room.wait(claim, patience)
             for lease in (granted.lease, *granted.also):
@@ -210,7 +213,8 @@ class AsyncClaims:
 
     async def _give_up(self, command: Release, ours: Sequence[AnyHeldLease]) -> Outcome:
         """Release leases, of which we stop keeping ours, even if the caller is interrupted meanwhile."""
-        step = self._holdings.begin()
+        step = self._holdings.step(lambda: command)
+        self._holdings.under_way[step] = None
         try:
             for held in ours:
                 self._holdings.forget(held)
@@ -257,8 +261,12 @@ class AsyncClaims:
         """Release what is still held when the program ends without closing, so that others need not wait."""
         if self._session.is_closed:
             return
+        # First: what another thread is about to ask for must not come after its release.
+        self._session.desk.stop_granting()
+        # In this order: what was under way and no longer is, is held by now.
+        undoing = self._holdings.undoing()
         releases = self._holdings.releases(list(self._holdings.held.values()))
-        for command in (*self._waiting_room.listeners.undoing(), *releases):
+        for command in (*undoing, *releases):
             with suppress(LeaseholdError):  # Then they expire by themselves.
                 self._session.desk.call(command)
         self._session.hear_all()

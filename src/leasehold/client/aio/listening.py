@@ -130,10 +130,6 @@ class AsyncListeners:
         """Return all who wait in loops that can still go on."""
         return [one for bench in list(self._benches.values()) for one in list(bench.listeners.values())]
 
-    def undoing(self) -> list[Command]:
-        """Return what undoes everything that is being waited with."""
-        return [listener.undo for listener in list(self.waiting) if listener.undo is not None]
-
     async def dismiss(self, patience_seconds: float) -> None:
         """Wake everybody who waits, return when they have left, or after a while, and let go of the bells."""
         deadline = time.monotonic() + patience_seconds

@@ -64,10 +64,6 @@ class Listeners:
         """Return what the calling thread can listen with."""
         return Listener(self._bells)
 
-    def undoing(self) -> list[Command]:
-        """Return what undoes everything that is being waited with."""
-        return [listener.undo for listener in list(self.waiting) if listener.undo is not None]
-
     def dismiss(self, patience_seconds: float) -> None:
         """Wake everybody who waits, and return when they have left, or after a while."""
         deadline = time.monotonic() + patience_seconds

@@ -129,6 +129,8 @@ class Terms:
         if not isinstance(lease, str):
             lease.ensure()
         self.confirm(command.lease_id)
+        step = self._holdings.step(lambda: undoing(command, self._session.ids.new()))
+        self._holdings.under_way[step] = None
         try:
             granted, _ = self._waiting_room.wait(Claim(command), patience)
         except LeaseholdError:
@@ -137,6 +139,8 @@ class Terms:
             # Interrupted or cancelled: nobody will ever hear of it, so it stays, or becomes again, shared.
             self._session.send_blindly(undoing(command, self._session.ids.new()))
             raise
+        finally:
+            del self._holdings.under_way[step]
         held = self._holdings.held.get(granted.lease.lease_id)
         if held is not None and held.holder == command.holder:
             held.granted = granted.lease
