@@ -5,7 +5,6 @@ All are real processes. Where the moment matters, many are tried: `CtrlC` raises
 
 import signal
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 
 import leasehold
 from tests.client.processes import Python
-from tests.client.worlds import SIGNAL_SECONDS
 
 BEGINNING = """
 import signal, sys, threading, time
@@ -41,10 +39,10 @@ def left_by(leases: leasehold.Client, holder: str) -> list[str]:
     return [f"{one.lease.resource}: {one.lease.state}" for one in statuses]
 
 
-def wait_until_waiting(leases: leasehold.Client, holder: str) -> None:
-    deadline = time.monotonic() + SIGNAL_SECONDS
-    while not left_by(leases, holder):
-        assert time.monotonic() < deadline, "nobody came to wait"
+def wait_until_somebody_waits(leases: leasehold.Client) -> None:
+    """The test's own time limit is ours."""
+    entries = leases.watch(after=0, resource="door")
+    next(entry for entry in entries if entry.event.type == "lease.queued")
 
 
 WAITERS = {
@@ -92,18 +90,17 @@ WAITERS = {
 
 @pytest.mark.parametrize("program", WAITERS)
 def test_a_waiter_that_is_told_to_end_leaves_its_place(door: leasehold.Client, program: str) -> None:
-    for _ in range(2):
-        with run(door, WAITERS[program]) as process:
-            wait_until_waiting(door, "bob")
-            process.send(signal.SIGINT)
-            process.ends()
-        assert left_by(door, "bob") == []
+    with run(door, WAITERS[program]) as process:
+        wait_until_somebody_waits(door)
+        process.send(signal.SIGINT)
+        process.ends()
+    assert left_by(door, "bob") == []
 
 
 def test_a_waiter_that_ends_while_another_process_writes_leaves_its_place(door: leasehold.Client) -> None:
     store = door._session.desk.store  # type: ignore[attr-defined]
     with run(door, WAITERS["caught"]) as process:
-        wait_until_waiting(door, "bob")
+        wait_until_somebody_waits(door)
         with store.write():  # It cannot leave at once.
             process.send(signal.SIGINT)
             with pytest.raises(Exception, match="timed out"):
@@ -180,10 +177,20 @@ EVERY_MOMENT = """
         except leasehold.WaitTimeout:
             pass
 
-    with leasehold.connect(path, holder="warm up") as leases:
-        leases.acquire("warm up").release()  # What is imported by this is no part of a wait.
-    first, step = int(sys.argv[2]), int(sys.argv[3])
-    for nth in range(first, 5000, step):
+    moments, here = [], {}
+
+    def note(frame, event, argument):
+        if CtrlC.is_moment(frame, event):
+            moments.append(frame)
+            if "/leasehold/client/" in frame.f_code.co_filename:
+                here.setdefault((frame.f_code, frame.f_lineno, event), len(moments))
+
+    for profile in (None, note):  # What is imported by the first wait is no part of the second.
+        with leasehold.connect(path, holder="warm up", durability="fast") as leases:
+            sys.setprofile(profile)
+            wait()
+            sys.setprofile(None)
+    for nth in sorted({*here.values(), *range(1, len(moments), 101)}):
         child = os.fork()
         if child == 0:
             faulthandler.dump_traceback_later(SECONDS, exit=True)  # So that a test which fails tells where.
@@ -196,24 +203,26 @@ EVERY_MOMENT = """
             sys.exit(0 if interrupted else 3)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         print(nth, code, flush=True)
-        if code == 3:
-            break
         sys.stdin.readline()
+    print("all", len(here), flush=True)
 """
 
 
 @pytest.mark.slow
 def test_a_waiter_that_is_interrupted_at_any_moment_and_ends_leaves_its_place(door: leasehold.Client) -> None:
-    with run(door, EVERY_MOMENT, "1", "29") as process:
+    """Every moment in the client's own code, once, and some of those in what it calls."""
+    codes = []
+    with run(door, EVERY_MOMENT) as process:
         while True:
             nth, code = process.read_line().split()
-            assert left_by(door, "bob") == [], f"left behind at moment {nth}"
-            if code == "3":
+            if nth == "all":
                 break
-            assert code == "0"
+            assert left_by(door, "bob") == [], f"left behind at moment {nth}"
+            codes.append(code)
             process.write_line("go on")
         assert process.ends() == 0
-    assert int(nth) > 100
+    assert set(codes) <= {"0", "3"}
+    assert codes.count("0") > int(code) > 30
 
 
 CHILD = """
@@ -231,8 +240,7 @@ def hold_and_fail(path):
 def wait_in_a_thread(path):
     leases = leasehold.connect(path, holder="bob")
     threading.Thread(target=lambda: leases.acquire("door", wait=True), daemon=True).start()
-    while not leases.list(holder="bob", states=["pending"]).statuses:
-        pass
+    next(one for one in leases.watch(after=0) if one.event.type == "lease.queued")
 
 def hold_in_a_thread(path):
     '''A thread that goes on after the main one still holds its lease, and gives it back at its end.'''

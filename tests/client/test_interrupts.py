@@ -40,8 +40,12 @@ class CtrlC:
         self._left = nth
         self.moment = "none"
 
+    @staticmethod
+    def is_moment(frame: FrameType, event: str) -> bool:
+        return event in ("call", "c_return") and frame.f_code.co_filename not in _FINALIZERS
+
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
-        if event not in ("call", "c_return") or frame.f_code.co_filename in _FINALIZERS:
+        if not self.is_moment(frame, event):
             return
         self._left -= 1
         if self._left == 0:
