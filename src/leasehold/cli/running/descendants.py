@@ -23,6 +23,7 @@ class Process(NamedTuple):
     process_id: int
     parent: int
     group: int
+    has_ended: bool
 
 
 def adopt_orphans() -> None:
@@ -54,7 +55,7 @@ def descendants(root: int) -> list[Process]:
         below = children.get(unseen.pop(), [])
         found += below
         unseen += [process.process_id for process in below]
-    return found
+    return [process for process in found if not process.has_ended]
 
 
 def _all_processes() -> list[Process]:
@@ -68,8 +69,8 @@ def _all_processes() -> list[Process]:
             continue
         # The name, in parentheses, may contain anything; what follows the last one does not.
         state, parent, group = text.rpartition(")")[2].split()[:3]
-        if state not in "ZX":
-            found.append(Process(int(entry.name), int(parent), int(group)))
+        # One that has ended is still the way to children whom we saw before it handed them on.
+        found.append(Process(int(entry.name), int(parent), int(group), has_ended=state in "ZX"))
     return found
 
 
