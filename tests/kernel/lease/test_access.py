@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from leasehold.kernel.lease.access import check_access
@@ -30,8 +32,8 @@ def test_a_plain_lease_allows_nothing() -> None:
     assert (refusal.code, refusal.detail) == ("SCOPE_DENIED", "work id 'job-1'")
 
 
-@pytest.mark.parametrize(("access", "field"), [({}, "access"), ({"tool": ""}, "tool")])
-def test_a_question_about_nothing_is_no_question(access: dict[str, str], field: str) -> None:
+@pytest.mark.parametrize(("access", "field"), [({}, "access"), ({"tool": ""}, "tool"), ({"tool": 7}, "tool")])
+def test_a_question_about_nothing_is_no_question(access: dict[str, Any], field: str) -> None:
     refusal = check_access(LEASE, **access)
 
     assert refusal is not None

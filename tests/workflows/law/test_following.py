@@ -144,6 +144,10 @@ def test_a_guards_position_never_goes_back(office: Office) -> None:
     guard = office.guard()
     assert guard is not None
     assert (guard.lease_id, guard.token, guard.epoch, guard.recent) == ("L2", 2, 0, ("d",))
+    assert office.mark(5, "", token=2, lease_id="L2").epoch == 5  # The bus has told of it, and no action.
+    guard = office.guard()
+    assert guard is not None
+    assert (guard.epoch, guard.recent) == (5, ("d",))
 
 
 def test_a_guard_remembers_only_so_many_actions(office: Office) -> None:
