@@ -395,16 +395,21 @@ def kill_at_once(process_ids: list[int]) -> None:
             os.kill(process_id, number)
 
 
-@pytest.mark.parametrize("killed", ["front keeper", "front launcher", "keeper launcher", "launcher"])
-def test_killing_any_two_processes_of_leasehold_together_ends_the_command_and_all_it_has_started(
-    shell: Shell, killed: str
-) -> None:
+def test_killing_front_and_keeper_together_ends_the_command_and_all_it_has_started(shell: Shell) -> None:
     running = shell.start("run", "job", "--ttl", "1h", "--grace", "300ms", "--", "sh", "-c", WITH_AN_ORPHAN)
     command, orphan = int(running.line()), int(running.line())
     processes = processes_of(running)
     until(lambda: orphan in children_of(processes["launcher"]))
-    kill_at_once([processes[name] for name in killed.split()])
+    kill_at_once([processes["front"], processes["keeper"]])
     for process_id in (command, orphan, *processes.values()):
+        wait_until_gone(process_id)
+
+
+def test_killing_the_launcher_ends_the_command(shell: Shell) -> None:
+    running = start(shell, "--ttl", "1h")
+    command, processes = command_of(running), processes_of(running)
+    kill_at_once([processes["launcher"]])
+    for process_id in (command, *processes.values()):
         wait_until_gone(process_id)
 
 
