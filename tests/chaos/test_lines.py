@@ -97,7 +97,7 @@ def test_sixteen_agents_claim_folders_files_and_patterns_under_fire(
     with Supervisor(tmp_path, seed=seed, places=16, ttl=1.0, program="agent") as supervisor:
         report = supervisor.run(60, kill_every=3, stop_every=3)
         nothing_is_left(supervisor, tmp_path, "/")
-    entries, _ = testimony.read_ledger(tmp_path / "leases.db")
+    entries, _ = testimony.read_ledger(tmp_path / "leases")
     seen = Counter(line.what for line in testimony.read_log(tmp_path / "log")) + notes(tmp_path)
     tell(capsys, report, seen)
 
