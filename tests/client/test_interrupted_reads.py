@@ -92,6 +92,7 @@ def test_ctrl_c_at_any_moment_of_a_look_leaves_nothing_open(client: leasehold.Cl
 
 def test_ctrl_c_at_any_moment_of_a_job_leaves_none_behind(client: leasehold.Client) -> None:
     """What the job itself does is done by a thread, which nobody interrupts."""
+    jobs = registrar_of(client)._jobs
     for nth in range(1, 5_000):
         ctrl_c = CtrlC(nth)
         try:
@@ -101,5 +102,6 @@ def test_ctrl_c_at_any_moment_of_a_job_leaves_none_behind(client: leasehold.Clie
             # While a thread is started the interpreter itself may lose its way: "release unlocked lock".
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise
+        assert jobs._news.wait_for(jobs._is_idle, SIGNAL_SECONDS), ctrl_c.moment
     assert nth > 50
     assert client.verify().problems == []

@@ -3,6 +3,7 @@
 import os
 import select
 import subprocess
+import time
 from pathlib import Path
 from signal import SIGBUS
 
@@ -19,6 +20,9 @@ from tests.stores.sqlite.theatre.stage import Stage
 TALES = 20
 
 PATIENCE_SECONDS = 5
+
+OLD_SECONDS = 0.05
+"""How old a copy is at least when it is put back: dates of files are no finer than some 20 ms."""
 
 
 @pytest.mark.parametrize(
@@ -87,6 +91,41 @@ def test_what_is_done_in_the_middle_of_writing_gives_no_token_twice(
     assert problems.value == []
     facts = later.does("facts")
     assert set(tokens) <= set(facts["tokens"]) or len(facts["raises"]) > len(before.raises)
+
+
+def test_a_newcomer_among_others_notices_that_the_whole_folder_was_overwritten(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """Those inside would notice by what they remember, but they need not be the first to write."""
+    scene = Scene(tmp_path, FOLDER, stage)
+    found(stage, scene.store)
+    subprocess.run(["cp", "-a", scene.store, scene.older], check=True)
+    ann, newcomer = stage.engage("ann"), stage.engage("newcomer")
+    time.sleep(OLD_SECONDS)
+    ann.does("connect", place=str(scene.store))
+    token = ann.does("acquire", resource="door")["token"]
+    DEEDS["overwritten with an older copy of it"](scene)
+    newcomer.does("connect", place=str(scene.store))
+    assert newcomer.does("acquire", resource="door")["token"] > token
+
+
+def test_who_leaves_last_does_not_hide_that_the_whole_folder_was_overwritten(
+    stage: Stage, tmp_path: Path
+) -> None:
+    scene = Scene(tmp_path, FOLDER, stage)
+    found(stage, scene.store)
+    ann, newcomer = stage.engage("ann"), stage.engage("newcomer")
+    ann.does("connect", place=str(scene.store))
+    ann.does("acquire", resource="window")
+    subprocess.run(["cp", "-a", scene.store, scene.older], check=True)
+    time.sleep(OLD_SECONDS)
+    token = ann.does("acquire", resource="door")["token"]
+    ann.does("detach", resource="door")
+    ann.does("detach", resource="window")
+    DEEDS["overwritten with an older copy of it"](scene)
+    ann.does("close")
+    newcomer.does("connect", place=str(scene.store))
+    assert newcomer.does("acquire", resource="door")["token"] > token
 
 
 class Diary:

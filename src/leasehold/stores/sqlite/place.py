@@ -305,6 +305,13 @@ class Place:
         status = os.fstat(descriptor)
         return (status.st_dev, status.st_ino) == self._inodes[name]
 
+    def was_overwritten(self) -> bool:
+        """Say whether older content was put into all files at once. By who has the turn to write.
+
+        Whoever came in while others were inside has not asked, and remembers nothing of what was there.
+        """
+        return self._trusts_ctime and self.identity.was_overwritten()
+
     def keep_epoch(self, epoch: int) -> None:
         """Have an epoch on the disk before the database has it. By who has the turn to write.
 
@@ -344,5 +351,7 @@ class Place:
     def _note_clean_end(self) -> None:
         note = decode_note(self.identity.note())
         log = status_of(LOG, self._folder)
-        if note is not None and note.log_counts and log is not None and log.size == 0:
+        is_emptied = note is not None and note.log_counts and log is not None and log.size == 0
+        # A new date would hide that the note was put back by somebody else.
+        if note is not None and is_emptied and not self.identity.was_overwritten():
             self.identity.write_note(note.position, note.hash, log_counts=False)

@@ -98,8 +98,9 @@ class SqliteTransaction(SqliteSnapshot):
             return False
         authority = self.authority
         reached = (0, 0) if authority is None else (authority.epoch, self.head.position)
-        if super()._forgets(written) or reached < opened.farthest:
-            return True  # Or an older note was put back together with the content that it tells of.
+        # An older note may have been put back, together with the content that it tells of.
+        if super()._forgets(written) or reached < opened.farthest or opened.place.was_overwritten():
+            return True
         opened.farthest = reached
         return False
 
