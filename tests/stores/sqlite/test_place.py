@@ -546,7 +546,7 @@ def test_a_link_among_the_keys_is_not_a_key(path: Path) -> None:
             store.sealer.ring.load(key.stem)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give files away")
+@pytest.mark.root
 @pytest.mark.parametrize("name", [WRITER, IDENTITY])
 def test_a_file_of_a_stranger_is_refused(path: Path, name: str) -> None:
     os.chown(path / name, 12_345, 12_345)
@@ -554,7 +554,7 @@ def test_a_file_of_a_stranger_is_refused(path: Path, name: str) -> None:
         open_store(path)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.root
 def test_what_root_makes_in_somebodys_store_its_owner_can_use(public_folder: Path) -> None:
     path = public_folder / "store"
     path.mkdir()
@@ -580,7 +580,7 @@ def use_as_nobody(pipe: Pipe, path: Path) -> None:
 # Mounts
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+@pytest.mark.root
 @pytest.mark.parametrize("name", [DATABASE, LOG, WRITER, IDENTITY])
 def test_a_file_that_is_mounted_by_itself_is_refused(path: Path, name: str) -> None:
     script = f"mount --bind '{path / name}' '{path / name}' && exec leasehold ls --store '{path}'"
@@ -595,7 +595,7 @@ def test_a_file_that_is_mounted_by_itself_is_refused(path: Path, name: str) -> N
     assert f"{name} is mounted by itself" in finished.stderr
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs a mount namespace")
+@pytest.mark.root
 def test_a_folder_that_is_mounted_elsewhere_is_the_same_store(path: Path) -> None:
     (path.parent / "mounted").mkdir()
     script = (
