@@ -64,7 +64,7 @@ docs: $(READY)  ## Write the generated reference pages
 	@$(BIN)/python tools/generate_reference.py
 
 lock:  ## Resolve the dependencies anew into requirements.lock (needs uv)
-	@uv pip compile pyproject.toml --extra dev --extra bench --universal --python-version 3.11 \
+	@uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --upgrade --quiet \
 		--custom-compile-command "make lock" --output-file requirements.lock
 
