@@ -100,13 +100,7 @@ def _run(arguments: Namespace) -> int:
 
 def report(error: Exception, *, as_json: bool) -> int:
     """Say on stderr what went wrong; return the exit code for it."""
-    if os.environ.get(DEBUG_VARIABLE):
-        import traceback
-
-        for lines in traceback.format_exception(error):
-            for line in lines.splitlines():
-                say_on_stderr(line)
-    problem = _as_ours(error)
+    problem = problem_of(error)
     message = message_of(problem)
     if as_json:
         from leasehold.cli.shapes import error_shape
@@ -117,7 +111,14 @@ def report(error: Exception, *, as_json: bool) -> int:
     return problem.exit_code
 
 
-def _as_ours(error: Exception) -> LeaseholdError:
+def problem_of(error: Exception) -> LeaseholdError:
+    """Return an error as one of ours; whoever debugs is told on stderr where it comes from."""
+    if os.environ.get(DEBUG_VARIABLE):
+        import traceback
+
+        for lines in traceback.format_exception(error):
+            for line in lines.splitlines():
+                say_on_stderr(line)
     if isinstance(error, LeaseholdError):
         return error
     if isinstance(error, OSError):

@@ -1,0 +1,90 @@
+"""leasehold mcp: file leases as tools of a coding agent."""
+
+import os
+import secrets
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from leasehold.cli.connecting import add_holder_option, holder_of, refuse_memory, user_at_host
+from leasehold.cli.parser import Commands
+from leasehold.errors import LeaseholdError
+
+if TYPE_CHECKING:
+    from leasehold.client.aio.client import AsyncClient
+
+_BUSY_SECONDS = 10.0
+"""How long a call waits for other writers: even after a long wait in line, its client still listens."""
+
+
+class ExtraMissing(LeaseholdError, code="EXTRA_MISSING"):
+    """A package is missing that only some parts of leasehold need."""
+
+
+def add_commands(commands: Commands) -> None:
+    """Add the command of this module."""
+    parser = commands.add(
+        "mcp",
+        _mcp,
+        "serve file leases as tools for a coding agent (MCP)",
+        details="""\
+A server of the Model Context Protocol on standard input and output, to be started by the agent's program:
+claim, wait, renew, release, check, list, history, transfer. Paths that are not absolute count from the folder
+that it is started in. It ends when its input does, or by Ctrl-C.
+
+What an agent holds under a name that was given stays its own until it is released, or its time is over, also
+when the server ends. Without a name the server makes one up, and gives back what it holds when it ends.
+
+Needs the extra `mcp`: python -m pip install 'leasehold[mcp]'
+
+examples:
+  leasehold mcp --as agent-7
+  claude mcp add leasehold --env LEASEHOLD_AGENT=agent-7 -- leasehold mcp
+
+exit codes: 0 the input ended · 1 error · 2 wrong usage · 130 interrupted""",
+    )
+    add_holder_option(parser, "the agent's id", otherwise="one for this server")
+
+
+def _mcp(arguments: Namespace) -> int:
+    try:
+        import mcp  # noqa: F401 - only to see whether it is there
+    except ModuleNotFoundError as error:
+        raise ExtraMissing(
+            f"leasehold mcp needs the package {error.name}; "
+            "install it with: python -m pip install 'leasehold[mcp]'"
+        ) from error
+    import asyncio
+
+    return asyncio.run(_serve(arguments))
+
+
+async def _serve(arguments: Namespace) -> int:
+    from leasehold.cli.entry import problem_of
+    from leasehold.mcp.connection import Connection
+    from leasehold.mcp.server import Service, server_of
+    from leasehold.mcp.stdio import serve
+
+    own = f"/{os.getpid()}-{secrets.token_hex(2)}"
+    agent = holder_of(arguments, own)
+    connection = Connection(lambda: _connect(arguments, agent))
+    try:
+        service = Service(connection, agent, lambda error: str(problem_of(error)))
+        ended_by = await serve(server_of(service))
+    finally:
+        await connection.close(agent if agent == f"{user_at_host()}{own}" else None)
+    return 128 + ended_by if ended_by else 0
+
+
+async def _connect(arguments: Namespace, agent: str) -> "AsyncClient":
+    from leasehold.client.aio.connect import connect_async
+
+    client = await connect_async(
+        arguments.store,
+        tenant=arguments.tenant,
+        holder=agent,
+        durability=arguments.durability,
+        group=arguments.group,
+        timeout=_BUSY_SECONDS,
+    )
+    refuse_memory(client.url)
+    return client
