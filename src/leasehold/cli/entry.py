@@ -30,6 +30,10 @@ class SystemTrouble(LeaseholdError, code="SYSTEM_ERROR"):
     """The operating system said no."""
 
 
+class ExtraMissing(LeaseholdError, code="EXTRA_MISSING"):
+    """A package is not installed that only this command needs."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)

@@ -9,6 +9,6 @@
 - ``refusals``     what who is refused is told   - ``paths``     how files are named here
 - ``connection``   the store, opened when it is first needed
 
-Not to be mistaken for the package `mcp`, the protocol's own SDK, which only ``stdio``, ``server`` and
-``definitions`` import. It comes with the extra `leasehold[mcp]`.
+Not to be mistaken for the package `mcp`, the protocol's own SDK, which only ``stdio`` and ``server`` import.
+It comes with the extra `leasehold[mcp]`.
 """

@@ -20,6 +20,7 @@ LIST_MAXIMUM = 100
 HISTORY_MAXIMUM = 100
 REASON_CHARACTERS = 200
 
+_Name = Annotated[str, Meta(min_length=1)]
 _Paths = Annotated[list[str], Meta(min_length=1, max_length=RESOURCES_PER_CLAIM)]
 
 
@@ -28,7 +29,7 @@ class Arguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class _OfAgent(Arguments, frozen=True, kw_only=True):
-    agent: Annotated[str, Meta(description="default: this server's")] | UnsetType = UNSET
+    agent: Annotated[_Name, Meta(description="default: this server's")] | UnsetType = UNSET
 
 
 class Claim(_OfAgent, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ class Check(_OfAgent, frozen=True, kw_only=True):
 class List(Arguments, frozen=True, kw_only=True):
     """Which leases to list."""
 
-    agent: Annotated[str, Meta(description="only this agent's")] | UnsetType = UNSET
+    agent: Annotated[_Name, Meta(description="only this agent's")] | UnsetType = UNSET
     path: Annotated[str, Meta(description="only around this path")] | UnsetType = UNSET
 
 
@@ -86,12 +87,15 @@ class Transfer(_OfAgent, frozen=True, kw_only=True):
     """What to hand to whom."""
 
     path: str
-    to: Annotated[str, Meta(description="the other agent's id")]
+    to: Annotated[_Name, Meta(description="the other agent's id")]
     ttl_seconds: float | UnsetType = UNSET
 
 
 Acting = Claim | Renew | Release | Check | Transfer
 """What somebody is named in who acts."""
+
+_WORDS = {"`float`": "number", "`int`": "integer", "`str`": "string", "`bool`": "boolean"}
+"""What the schemas call types."""
 
 _Kind = TypeVar("_Kind", bound=Arguments)
 _Value = TypeVar("_Value")
@@ -113,6 +117,8 @@ def checked(kind: type[_Kind], given: Mapping[str, Any]) -> _Kind:
 
 def _in_words(problem: str) -> str:
     """Say what is wrong with an argument, beginning with its name."""
+    for ours, theirs in _WORDS.items():
+        problem = problem.replace(ours, theirs)
     what, _, where = problem.partition(" - at `$.")
     if where:
         return f"{where.rstrip('`')}: {what[0].lower()}{what[1:]}"

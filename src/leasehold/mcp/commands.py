@@ -6,18 +6,14 @@ from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import add_holder_option, holder_of, refuse_memory, user_at_host
+from leasehold.cli.entry import ExtraMissing, problem_of
 from leasehold.cli.parser import Commands
-from leasehold.errors import LeaseholdError
 
 if TYPE_CHECKING:
     from leasehold.client.aio.client import AsyncClient
 
 _BUSY_SECONDS = 10.0
 """How long a call waits for other writers: even after a long wait in line, its client still listens."""
-
-
-class ExtraMissing(LeaseholdError, code="EXTRA_MISSING"):
-    """A package is missing that only some parts of leasehold need."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -59,7 +55,6 @@ def _mcp(arguments: Namespace) -> int:
 
 
 async def _serve(arguments: Namespace) -> int:
-    from leasehold.cli.entry import problem_of
     from leasehold.mcp.connection import Connection
     from leasehold.mcp.server import Service, server_of
     from leasehold.mcp.stdio import serve
@@ -67,12 +62,12 @@ async def _serve(arguments: Namespace) -> int:
     own = f"/{os.getpid()}-{secrets.token_hex(2)}"
     agent = holder_of(arguments, own)
     connection = Connection(lambda: _connect(arguments, agent))
-    try:
-        service = Service(connection, agent, lambda error: str(problem_of(error)))
-        ended_by = await serve(server_of(service))
-    finally:
-        await connection.close(agent if agent == f"{user_at_host()}{own}" else None)
-    return 128 + ended_by if ended_by else 0
+    service = Service(connection, agent, lambda error: str(problem_of(error)))
+    ended_by = await serve(server_of(service))
+    code = 128 + ended_by if ended_by else 0
+    if not await connection.close(agent if agent == f"{user_at_host()}{own}" else None):
+        os._exit(code)  # A writer that has stopped must not keep us: what is under way ends as if killed.
+    return code
 
 
 async def _connect(arguments: Namespace, agent: str) -> "AsyncClient":

@@ -33,19 +33,24 @@ class Connection:
     async def drop(self, client: AsyncClient) -> None:
         """Forget a client whose store cannot be used any more, so that the next call connects again."""
         if self._client is client:
-            self._client = None
-            await _end(client)
+            await self.close()
 
-    async def close(self, leaving: str | None = None) -> None:
-        """Let go of the store. `leaving` is an agent that ends with us: what it has is given back."""
+    async def close(self, leaving: str | None = None) -> bool:
+        """Let go of the store; return whether that was possible in time.
+
+        `leaving` is an agent that ends with us: what it has is given back.
+        """
         client, self._client = self._client, None
-        if client is not None:
-            await _end(client, leaving)
+        if client is None:
+            return True
+        ending = asyncio.create_task(_end(client, leaving))
+        done, _ = await asyncio.wait((ending,), timeout=_PATIENCE_SECONDS)
+        return bool(done)
 
 
-async def _end(client: AsyncClient, leaving: str | None = None) -> None:
-    with suppress(LeaseholdError, TimeoutError):  # What could not be given back ends by itself.
-        async with asyncio.timeout(_PATIENCE_SECONDS):
-            if leaving is not None:
-                await client.release_all(leaving)
-            await client.close()
+async def _end(client: AsyncClient, leaving: str | None) -> None:
+    with suppress(LeaseholdError):  # What could not be given back ends by itself.
+        if leaving is not None:
+            await client.release_all(leaving)
+    with suppress(LeaseholdError):
+        await client.close()

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import msgspec
-from mcp import types
 
 from leasehold.mcp.answers import Answer, Checked, Claimed, Kept, Listed, Released, Told
 from leasehold.mcp.arguments import (
@@ -75,23 +74,6 @@ DEFINITIONS = {
     )
 }
 """Every tool, by its name."""
-
-
-def tool_of(definition: Definition) -> types.Tool:
-    """Return a tool as the protocol tells of it."""
-    return types.Tool(
-        name=definition.name,
-        description=definition.description,
-        input_schema=schema_of(definition.takes),
-        output_schema=schema_of(definition.answers),
-        annotations=types.ToolAnnotations(
-            title=definition.title,
-            read_only_hint=definition.is_read_only,
-            destructive_hint=definition.is_destructive,
-            idempotent_hint=definition.is_idempotent,
-            open_world_hint=False,
-        ),
-    )
 
 
 def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from leasehold.errors import StoreUnusable
 from leasehold.mcp.answers import Answer
 from leasehold.mcp.arguments import Arguments, checked
 from leasehold.mcp.connection import Connection
-from leasehold.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition, tool_of
+from leasehold.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition, schema_of
 from leasehold.mcp.tools import Tools
 
 
@@ -62,6 +62,23 @@ class Service:
             await self._connection.drop(client)
             raise
         return answer
+
+
+def tool_of(definition: Definition) -> types.Tool:
+    """Return a tool as the protocol tells of it."""
+    return types.Tool(
+        name=definition.name,
+        description=definition.description,
+        input_schema=schema_of(definition.takes),
+        output_schema=schema_of(definition.answers),
+        annotations=types.ToolAnnotations(
+            title=definition.title,
+            read_only_hint=definition.is_read_only,
+            destructive_hint=definition.is_destructive,
+            idempotent_hint=definition.is_idempotent,
+            open_world_hint=False,
+        ),
+    )
 
 
 def _text(text: str) -> types.TextContent:
