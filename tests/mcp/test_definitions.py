@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from leasehold.mcp.definitions import DEFINITIONS
 from leasehold.mcp.server import tool_of
@@ -30,7 +29,6 @@ def test_a_definition_is_complete(tool: dict[str, object]) -> None:
     for name in ("inputSchema", "outputSchema"):
         schema = tool[name]
         assert isinstance(schema, dict)
-        Draft202012Validator.check_schema(schema)
         assert schema["type"] == "object"
         assert "$ref" not in json.dumps(schema)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import MCPError
@@ -192,7 +193,7 @@ async def test_misuse_is_an_error_that_names_the_argument(shell: Shell) -> None:
 
 async def test_hostile_arguments_are_refused_in_few_words(shell: Shell) -> None:
     async with agent(shell, "agent-7") as own:
-        for arguments in (
+        hostile: tuple[dict[str, Any], ...] = (
             {"paths": ["x" * 2_000_000]},
             {"paths": ["x"] * 65},
             {"paths": []},
@@ -207,8 +208,11 @@ async def test_hostile_arguments_are_refused_in_few_words(shell: Shell) -> None:
             {"paths": ["x"], "ttl_seconds": 0},
             {"paths": ["x"], "ttl_seconds": 1e300},
             {"paths": ["x"], "y" * 100_000: 1},
-        ):
+        )
+        for arguments in hostile:
             assert len(await own.error("claim", **arguments)) < 300
+        assert (await own.error("claim", paths=["x"], agent="\n")).startswith("agent must not contain")
+        assert (await own.error("claim", paths=["x"], ttl_seconds=0)).startswith("ttl_seconds must be")
         assert "expected string of length" in await own.error("list", agent="")
         assert (await own("list"))["total"] == 0
         outside = await own("claim", paths=["../../outside", "/etc/hosts"])

@@ -97,6 +97,9 @@ Acting = Claim | Renew | Release | Check | Transfer
 _WORDS = {"`float`": "number", "`int`": "integer", "`str`": "string", "`bool`": "boolean"}
 """What the schemas call types."""
 
+_NAMES = {"holder": "agent", "ttl": "ttl_seconds"}
+"""What the registrar calls otherwise."""
+
 _Kind = TypeVar("_Kind", bound=Arguments)
 _Value = TypeVar("_Value")
 
@@ -123,6 +126,12 @@ def _in_words(problem: str) -> str:
     if where:
         return f"{where.rstrip('`')}: {what[0].lower()}{what[1:]}"
     return what.replace("Object missing required field", "missing argument")
+
+
+def with_our_names(problem: str) -> str:
+    """Return what a registrar says about a value, beginning with the name of the argument that it came in."""
+    field, space, rest = problem.partition(" ")
+    return f"{_NAMES.get(field, field)}{space}{rest}"
 
 
 def given(value: _Value | UnsetType) -> _Value | None:

@@ -16,7 +16,7 @@ from mcp.server.lowlevel import Server
 from leasehold import __version__
 from leasehold.errors import StoreUnusable
 from leasehold.mcp.answers import Answer
-from leasehold.mcp.arguments import Arguments, checked
+from leasehold.mcp.arguments import Arguments, checked, with_our_names
 from leasehold.mcp.connection import Connection
 from leasehold.mcp.definitions import DEFINITIONS, INSTRUCTIONS, Definition, schema_of
 from leasehold.mcp.tools import Tools
@@ -48,7 +48,8 @@ class Service:
         try:
             answer = await self._answer(definition, checked(definition.takes, parameters.arguments or {}))
         except Exception as error:
-            return types.CallToolResult(content=[_text(self._explain(error))], is_error=True)
+            text = with_our_names(self._explain(error))
+            return types.CallToolResult(content=[_text(text)], is_error=True)
         return types.CallToolResult(
             content=[_text(msgspec.json.encode(answer).decode())],
             structured_content=msgspec.to_builtins(answer),
