@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shell import Shell, until
+from tests.cli.shell import EXECUTABLE, Shell, until
 from tests.mcp.agent import Wire, holders, wait_until_nobody_waits, wait_until_queued
 
 
@@ -62,6 +62,21 @@ def test_nothing_but_the_protocol_is_on_standard_output(shell: Shell) -> None:
     assert ended.code == 0
     assert "there is no argument 'nonsense'" in ended.err, "who debugs is told where an error comes from"
     assert [line for line in ended.out.splitlines() if line != "not the protocol"] == []
+
+
+def test_a_text_that_was_cut_inside_a_character_is_answered(shell: Shell) -> None:
+    server = Wire(shell, "--as", "agent-7")
+    (lease,) = server.call("claim", paths=["src/app.py"], reason="cut \ud83d")["structuredContent"]["leases"]
+    assert lease["reason"] == "cut \ufffd"
+
+
+def test_who_starts_it_by_hand_is_told_what_it_is_for(shell: Shell) -> None:
+    terminal = shell.terminal(EXECUTABLE, "mcp")
+    terminal.wait_for("for a coding agent's program; Ctrl-C ends it")
+    terminal.press(b"\x03")
+    code, shown = terminal.end()
+    assert code == 130
+    assert "Traceback" not in shown
 
 
 def test_a_stopped_writer_keeps_no_server_from_ending(shell: Shell) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import MCPError
 
-from tests.cli.shell import Shell
+from tests.cli.shell import Shell, until
 from tests.mcp.agent import agent, holders, wait_until_nobody_waits, wait_until_queued, waiters
 
 
@@ -125,6 +125,20 @@ async def test_a_lease_is_handed_to_another_agent(shell: Shell) -> None:
         assert "waits for it already" in refused["message"]
         assert (await own.next(refused))["released"] == ["ink"]
         assert (await waiting)["leases"][0]["agent"] == "agent-9"
+
+
+async def test_what_has_ended_or_may_not_be_renewed_is_not_renewed(shell: Shell) -> None:
+    shell.run("config", "set", "max_renewals", "0")
+    async with agent(shell, "agent-7") as own:
+        await own("claim", paths=["src/app.py"])
+        refused = await own("renew")
+        assert (refused["granted"], refused["next"]["tool"]) == (False, "release")
+        assert "renewed as often as it may be" in refused["message"]
+        await own("claim", paths=["docs/"], ttl_seconds=0.01)
+        await asyncio.to_thread(until, lambda: len(shell.leases()) == 1)
+        refused = await own("renew", paths=["docs/"])
+        assert (refused["granted"], refused["next"]["tool"]) == (False, "claim")
+        assert (await own.next(refused))["granted"]
 
 
 async def test_history_tells_the_last_of_what_happened_to_a_path(shell: Shell) -> None:

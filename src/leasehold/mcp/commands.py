@@ -2,11 +2,13 @@
 
 import os
 import secrets
+import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import add_holder_option, holder_of, refuse_memory, user_at_host
 from leasehold.cli.entry import ExtraMissing, problem_of
+from leasehold.cli.output import say_on_stderr
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -59,6 +61,10 @@ async def _serve(arguments: Namespace) -> int:
     from leasehold.mcp.server import Service, server_of
     from leasehold.mcp.stdio import serve
 
+    if sys.stdin.isatty():
+        say_on_stderr(
+            "leasehold: serving MCP on standard input, for a coding agent's program; Ctrl-C ends it"
+        )
     own = f"/{os.getpid()}-{secrets.token_hex(2)}"
     agent = holder_of(arguments, own)
     connection = Connection(lambda: _connect(arguments, agent))

@@ -8,6 +8,7 @@ next line. Here the input can be ended from inside.
 """
 
 import asyncio
+import json
 import os
 import select
 import signal
@@ -40,7 +41,7 @@ class Input:
     async def __aiter__(self) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
         while line := await loop.run_in_executor(self._thread, self._line):
-            yield line.decode(errors="replace")
+            yield _whole(line.decode(errors="replace"))
 
     def _line(self) -> bytes:
         """Return the next line, or nothing at the end."""
@@ -70,6 +71,20 @@ class Input:
         self._thread.shutdown()
         for descriptor in (self._source, self._is_ending, self._end):
             os.close(descriptor)
+
+
+def _whole(line: str) -> str:
+    """Return a line in which half characters are replaced, as programs leave them that cut a text anywhere.
+
+    The SDK passes over a line with one, and whoever has called would never be answered.
+    """
+    if "\\ud" not in line.lower():
+        return line
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except (ValueError, RecursionError):  # It is no message anyway.
+        return line
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 async def serve(server: Server[Any]) -> int:
