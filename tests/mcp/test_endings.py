@@ -21,7 +21,7 @@ def test_what_was_claimed_under_a_name_outlives_the_server(shell: Shell, ending:
 
 
 def test_what_a_server_holds_under_a_name_of_its_own_ends_with_it(shell: Shell) -> None:
-    server = Wire(shell)
+    server = Wire(shell, LEASEHOLD_HOLDER="who started it")
     (lease,) = server.call("claim", paths=["src/app.py"])["structuredContent"]["leases"]
     assert str(server.running.process.pid) in lease["agent"]
     server.call("claim", paths=["docs/"], agent="helper")

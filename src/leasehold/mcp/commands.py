@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from leasehold.cli.connecting import add_holder_option, holder_of, refuse_memory, user_at_host
+from leasehold.cli.connecting import AGENT_VARIABLE, refuse_memory, user_at_host
 from leasehold.cli.entry import ExtraMissing, problem_of
 from leasehold.cli.output import say_on_stderr
 from leasehold.cli.parser import Commands
@@ -40,7 +40,12 @@ examples:
 
 exit codes: 0 the input ended · 1 error · 2 wrong usage · 130 interrupted""",
     )
-    add_holder_option(parser, "the agent's id", otherwise="one for this server")
+    parser.add_argument(
+        "--as",
+        dest="agent",
+        metavar="AGENT",
+        help=f"the agent's id (default: ${AGENT_VARIABLE}, else one for this server)",
+    )
 
 
 def _mcp(arguments: Namespace) -> int:
@@ -65,13 +70,14 @@ async def _serve(arguments: Namespace) -> int:
         say_on_stderr(
             "leasehold: serving MCP on standard input, for a coding agent's program; Ctrl-C ends it"
         )
-    own = f"/{os.getpid()}-{secrets.token_hex(2)}"
-    agent = holder_of(arguments, own)
+    own = f"{user_at_host()}/{os.getpid()}-{secrets.token_hex(2)}"
+    # Not $LEASEHOLD_HOLDER: that is who started the agents, and they must not be taken for one holder.
+    agent = (os.environ.get(AGENT_VARIABLE) or own) if arguments.agent is None else arguments.agent
     connection = Connection(lambda: _connect(arguments, agent))
     service = Service(connection, agent, lambda error: str(problem_of(error)))
     ended_by = await serve(server_of(service))
     code = 128 + ended_by if ended_by else 0
-    if not await connection.close(agent if agent == f"{user_at_host()}{own}" else None):
+    if not await connection.close(own if agent == own else None):
         os._exit(code)  # A writer that has stopped must not keep us: what is under way ends as if killed.
     return code
 

@@ -21,7 +21,7 @@ from leasehold.mcp.arguments import Arguments, Check, Claim, Release, Renew, Tra
 from leasehold.mcp.paths import told
 
 
-def refused(error: NotAcquired, asked: Claim) -> Claimed:
+def refused(error: NotAcquired | LeaseLost, asked: Claim) -> Claimed:
     """Return what who was not granted a claim is told."""
     match error:
         case Deadlock() if error.cycle is not None:
@@ -104,7 +104,7 @@ def not_handed_over(error: NotAcquired, asked: Transfer, path: str) -> Kept:
     )
 
 
-def _path_of(error: NotAcquired) -> str | UnsetType:
+def _path_of(error: LeaseholdError) -> str | UnsetType:
     return UNSET if error.resource is None else told(error.resource)
 
 

@@ -5,6 +5,7 @@ and it outlives the server. A refusal is an answer; errors are for calls that ca
 store that cannot be used.
 """
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
 
@@ -12,12 +13,7 @@ from msgspec import UNSET
 
 from leasehold.client.aio.client import AsyncClient
 from leasehold.engine.questions import LeaseStatus
-from leasehold.errors import (
-    InvalidInput,
-    LeaseholdError,
-    NotAcquired,
-    RenewalDoesNotExtend,
-)
+from leasehold.errors import InvalidInput, LeaseholdError, LeaseLost, NotAcquired, RenewalDoesNotExtend
 from leasehold.files.aio.lease import AsyncHeldFiles
 from leasehold.files.names import FileName
 from leasehold.files.values import REASON, FileLease, file_lease
@@ -92,7 +88,7 @@ class Tools:
                 # Only now: who is cancelled before this has nothing left behind.
                 for one in held.parts():
                     one.detach()
-        except NotAcquired as error:
+        except (NotAcquired, LeaseLost) as error:
             return refused(error, asked)
         return _granted(leases)
 
@@ -130,18 +126,15 @@ class Tools:
 
     async def release(self, asked: Release) -> Released:
         """Give back what the agent holds: these, or everything."""
-        paths = given(asked.paths)
+        agent, paths = self._who(asked), given(asked.paths)
         if asked.all is (paths is not None):
             raise InvalidInput("say what to release: either paths, or all as true", field="paths")
-        own = await self._client.files.get_agent_leases(self._who(asked))
+        own = await self._client.files.get_agent_leases(agent)
         names = [] if paths is None else await named(paths)
         wanted = {name.resource for name in names}
         ending = [one for one in own if asked.all or one.resource in wanted]
-        released = [
-            told(one.resource)
-            for one in ending
-            if await self._client.release(one.id, holder=self._who(asked))
-        ]
+        results = await asyncio.gather(*(self._client.release(one.id, holder=agent) for one in ending))
+        released = [told(one.resource) for one, ended in zip(ending, results, strict=True) if ended]
         rest = [name for name in names if name.resource not in {one.resource for one in ending}]
         message = "; ".join(
             [f"released {', '.join(released) or 'nothing'}", *(_not_released(own, name) for name in rest)]
@@ -192,10 +185,7 @@ class Tools:
         after, more = 0, True
         while more:
             page = await self._client.history(
-                resource=name.resource,
-                types=_CHANGES,
-                after=after,
-                limit=_PAGE,
+                resource=name.resource, types=_CHANGES, after=after, limit=_PAGE
             )
             last.extend(page)
             more = len(page) == _PAGE
