@@ -68,6 +68,10 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
                 ward.report()
                 board.command = _start(launcher, arguments.child[0], held.parts())
                 code = ward.wait_for_end()
+            except LauncherGone:
+                # It may not have told of the command yet. The kernel has killed that, but nothing below it.
+                ward.end()
+                raise
             finally:
                 board.forget_deadline()
                 board.command = 0  # its process id may be somebody else's by now
@@ -165,11 +169,11 @@ class _Ward:
             self._wake_up.clear()
             reap()
             if self._board.front_lives in ready:
-                self._end()
+                self.end()
                 raise FrontGone("leasehold was killed; the command was ended and the lease released")
             losses = [lease.lost.error for lease in self._leases if lease.lost.error is not None]
             if losses:
-                self._end()
+                self.end()
                 raise LeaseLost(f"{losses[0]}. The command was ended", **losses[0].facts)
             if self._launcher.descriptor in ready:
                 return self._exit_code()
@@ -181,13 +185,10 @@ class _Ward:
             self._board.set_deadline(remaining)
 
     def _exit_code(self) -> int:
-        try:
-            code = os.waitstatus_to_exitcode(self._launcher.wait_status())
-        except LauncherGone:
-            self._end()  # The kernel has killed the command, but nothing that the command has started.
-            raise
+        code = os.waitstatus_to_exitcode(self._launcher.wait_status())
         return code if code >= 0 else 128 - code
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the command and everything that it has started."""
         self._board.set_deadline(self._grace + ENDING_SECONDS)
         end_descendants(os.getpid(), grace=self._grace)
