@@ -419,12 +419,12 @@ def test_a_launcher_that_is_killed_before_it_has_told_of_the_command_is_seen_to_
 ) -> None:
     os.mkfifo(shell.folder / "may tell")
     shell.sabotage(
-        "import pathlib; import leasehold.cli.running.launcher as launcher; start = launcher._start\n"
+        "import pathlib; import leasehold.cli.running.child as child; start = child.start\n"
         "def start_and_dawdle(*given):\n"
         "    command = start(*given)\n"
         "    pathlib.Path('may tell').read_text()\n"
         "    return command\n"
-        "launcher._start = start_and_dawdle\n"
+        "child.start = start_and_dawdle\n"
     )
     assert_nothing_outlives(killed, shell)
 

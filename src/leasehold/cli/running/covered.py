@@ -17,8 +17,9 @@ from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
 from leasehold.cli.output import say_on_stderr
 from leasehold.cli.running.board import ENDING_SECONDS, FRONT_VARIABLE, Board
+from leasehold.cli.running.child import LauncherGone
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
-from leasehold.cli.running.launcher import Launcher, LauncherGone
+from leasehold.cli.running.launcher import Launcher
 from leasehold.cli.running.wakeup import Wakeup
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
 
