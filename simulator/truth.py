@@ -182,7 +182,13 @@ class Truth:
                     return f"{lease.lease_id} was granted before {other.lease_id}, who is ahead"
         first = self.grants.get(lease.request_id)
         together = event.group and first is not None and first.lease_id in event.group
-        if waiter is None and self.is_remembered(lease.request_id, event.tick) and not together:
+        if waiter is None:
+            again = self.is_remembered(lease.request_id, event.tick)
+        else:
+            # What was granted before it queued was looked at then; that may be remembered again since, in
+            # another era, and does not take its place away.
+            again = first is not None and first.issued_position > waiter.issued_position
+        if again and not together:
             return f"request {lease.request_id} was granted twice: {lease.lease_id} is the second"
         self.leases[lease.lease_id] = lease
         self.standing[lease.lease_id] = lease

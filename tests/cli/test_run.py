@@ -395,22 +395,38 @@ def kill_at_once(process_ids: list[int]) -> None:
             os.kill(process_id, number)
 
 
-def test_killing_front_and_keeper_together_ends_the_command_and_all_it_has_started(shell: Shell) -> None:
+def assert_nothing_outlives(killed: str, shell: Shell) -> None:
+    """Start a run, kill some of its processes at once, and wait for everything else to end."""
     running = shell.start("run", "job", "--ttl", "1h", "--grace", "300ms", "--", "sh", "-c", WITH_AN_ORPHAN)
     command, orphan = int(running.line()), int(running.line())
     processes = processes_of(running)
     until(lambda: orphan in children_of(processes["launcher"]))
-    kill_at_once([processes["front"], processes["keeper"]])
+    kill_at_once([processes[name] for name in killed.split()])
     for process_id in (command, orphan, *processes.values()):
         wait_until_gone(process_id)
 
 
-def test_killing_the_launcher_ends_the_command(shell: Shell) -> None:
-    running = start(shell, "--ttl", "1h")
-    command, processes = command_of(running), processes_of(running)
-    kill_at_once([processes["launcher"]])
-    for process_id in (command, *processes.values()):
-        wait_until_gone(process_id)
+@pytest.mark.parametrize("killed", ["front keeper", "front launcher", "keeper launcher", "launcher"])
+def test_killing_any_two_processes_of_leasehold_together_ends_the_command_and_all_it_has_started(
+    shell: Shell, killed: str
+) -> None:
+    assert_nothing_outlives(killed, shell)
+
+
+@pytest.mark.parametrize("killed", ["front launcher", "keeper launcher", "launcher"])
+def test_a_launcher_that_is_killed_before_it_has_told_of_the_command_is_seen_to_as_well(
+    shell: Shell, killed: str
+) -> None:
+    os.mkfifo(shell.folder / "may tell")
+    shell.sabotage(
+        "import pathlib; import leasehold.cli.running.child as child; start = child.start\n"
+        "def start_and_dawdle(*given):\n"
+        "    command = start(*given)\n"
+        "    pathlib.Path('may tell').read_text()\n"
+        "    return command\n"
+        "child.start = start_and_dawdle\n"
+    )
+    assert_nothing_outlives(killed, shell)
 
 
 def test_a_command_is_asked_to_end_before_it_is_killed_if_front_and_keeper_are_killed_together(

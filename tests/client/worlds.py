@@ -133,7 +133,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Blocking():
             return value.target
-        case list() | tuple():
+        case list() | tuple() if not hasattr(value, "_fields"):  # A named tuple has nothing of ours in it.
             return type(value)(_plain(one) for one in value)
         case dict():
             return {name: _plain(one) for name, one in value.items()}

@@ -1,11 +1,14 @@
 """Settings as programs see them, on every store and over a wire."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from leasehold import InvalidInput
+from leasehold.files import LeaseAcquisitionRequest, name_of
 from tests.client.worlds import World
+from tests.files.conftest import git
 
 
 async def test_a_change_is_in_force_at_once_for_everybody(leases: Any, strangers: Any) -> None:
@@ -23,6 +26,32 @@ async def test_a_resource_can_have_a_value_of_its_own(leases: Any) -> None:
     assert await leases.settings.get("max_renewals", resource="door") == 1
     assert await leases.settings.get("max_renewals", resource="window") == 5
     assert (await leases.settings.effective(resource="door")).max_renewals == 1
+
+
+@pytest.mark.parametrize("text", ["src/app.py", "./src/app.py", "src/[ab].py", "service://db"])
+async def test_a_path_means_the_file_that_it_means_elsewhere(
+    leases: Any, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init")
+    git(tmp_path, "config", "leasehold.project", "shop")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").touch()
+    monkeypatch.chdir(tmp_path)
+    changed = await leases.settings.set("max_renewals", 1, resource=text)
+    assert changed.resource == name_of(text).resource
+    for same in (text, name_of(text), changed.resource):
+        assert await leases.settings.get("max_renewals", resource=same) == 1
+    assert (
+        await leases.files.acquire_lease(LeaseAcquisitionRequest(file_path=text, agent_id="agent-7"))
+    ).lease.max_renewals == 1
+    await leases.settings.reset("max_renewals", resource=text)
+    assert await leases.settings.get("max_renewals", resource=text) == -1
+
+
+async def test_a_path_object_is_a_path_and_text_like_it_a_name(leases: Any) -> None:
+    await leases.settings.set("max_renewals", 1, resource=Path("app.py"))
+    assert await leases.settings.get("max_renewals", resource="./app.py") == 1
+    assert await leases.settings.get("max_renewals", resource="app.py") == -1
 
 
 async def test_all_settings_are_listed_with_who_changed_them(world: World, leases: Any) -> None:

@@ -84,13 +84,14 @@ def _entry(title: str) -> str:
         module, meant = _ALIASES[title]
         return f"### {title}\n\n{meant} {constant_text(module, title)}"
     if isinstance(thing, types.FunctionType):
-        return _function(function_member(thing))
+        return function_entry(function_member(thing))
     if title in _TWINS:
         return _twin(title, thing)
     return class_entry(title, thing)
 
 
-def _function(member: Member) -> str:
+def function_entry(member: Member) -> str:
+    """Return what is to be said of a function."""
     return f"### {member.name}\n\n{code(member.signature)}\n\n{member.text}"
 
 

@@ -138,7 +138,9 @@ def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef, module: str) -> str
         _argument(one, given.defaults[index - missing] if index >= missing else None, module)
         for index, one in enumerate(ordinary)
     ]
-    if given.kwonlyargs:
+    if given.vararg is not None:
+        parts.append(f"*{_argument(given.vararg, None, module)}")
+    elif given.kwonlyargs:
         parts.append("*")
     parts += [
         _argument(one, default, module)

@@ -101,6 +101,17 @@ _WORDS = {
     "received": "How many messages the source has yielded.",
     "retry_count": "How often the offset has failed.",
     "start": "Every offset below this one counts as processed.",
+    "agent_id": "Who holds it, or asks.",
+    "blocking": "Whether it may wait for what somebody else holds.",
+    "expires_at": "When it ends unless it is renewed, by wall time.",
+    "file_path": "Which file, folder or pattern.",
+    "id": "The lease's id.",
+    "new_ttl_seconds": "How long it lasts from now on; None: as long as before.",
+    "status": "Where the lease is in its life.",
+    "timeout_ms": "How long it may wait, in milliseconds.",
+    "to_agent_id": "Who gets it.",
+    "updated_at": "When it was last granted, renewed or ended, by wall time.",
+    "waited_ms": "How long it has waited, in milliseconds.",
     "zone_version": "The version of a zone's configuration, as the claim gave it.",
 }
 

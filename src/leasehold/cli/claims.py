@@ -17,7 +17,7 @@ from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.delegating import add_grant_options, budget_of, scope_of
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.entry import message_of, report
-from leasehold.cli.naming import LEASE_HELP, displayed, is_path, lease_named, resource
+from leasehold.cli.naming import LEASE_HELP, displayed, lease_named, resource
 from leasehold.cli.output import Output, local_time, say_on_stderr
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.errors import LeaseholdError
@@ -111,6 +111,8 @@ def _acquire(arguments: Namespace) -> int:
 
 def _note_files_not_meant(typed: "Sequence[str]") -> None:
     """Tell who has claimed a plain name where there is a file of that name: the file is still anybody's."""
+    from leasehold.files.names import is_path
+
     for name in typed:
         if not is_path(name) and os.path.lexists(name):
             path = shlex.quote(f"./{name}")

@@ -13,19 +13,12 @@ if TYPE_CHECKING:
 LEASE_HELP = "the id of a lease, as acquire and ls print it, or the resource that it is on"
 
 
-def is_path(text: str) -> bool:
-    """Say whether an argument is a path, or a name like `service://db`, and not a plain name."""
-    return "/" in text or text.startswith(".")
-
-
 def resource(text: str) -> str:
     """Return the resource that an argument means: with a slash in it, or a dot at its beginning, a path."""
-    if not is_path(text):
-        return text
-    from leasehold.files.names import name_of
+    from leasehold.files.names import resource_of
 
     try:
-        return name_of(text).resource
+        return resource_of(text)
     except InvalidInput as error:
         raise ArgumentTypeError(str(error)) from None
 
@@ -37,7 +30,7 @@ def displayed(resource: str) -> str:
     """
     if not resource.startswith("/@"):
         return resource
-    from leasehold.files.names import name_of, shown
+    from leasehold.files.names import is_path, name_of, shown
 
     try:
         top = name_of(".").resource.removesuffix("/**")

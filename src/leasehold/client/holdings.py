@@ -4,6 +4,8 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from leasehold.client.announcer import Announcer
 from leasehold.client.held import AnyHeldLease
 from leasehold.client.session import AnySession
@@ -17,14 +19,13 @@ from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 
 
-class Step:
+class Step(msgspec.Struct, frozen=True, eq=False):
     """Something that could leave a lease behind, or a place in a queue, if the program ended now."""
 
-    def __init__(self, caller: object, undo: Callable[[], Command]) -> None:
-        self.caller = caller
-        self.process_id = os.getpid()
-        self.undo = undo
-        """Makes the command that leaves nothing of it behind, however far it has come."""
+    caller: object
+    process_id: int
+    undo: Callable[[], Command]
+    """Makes the command that leaves nothing of it behind, however far it has come."""
 
 
 class Holdings:
@@ -80,7 +81,7 @@ class Holdings:
 
         It is put in, and deleted, and nothing called: Ctrl-C could come between, and a lease be left behind.
         """
-        return Step(self._session.caller(), undo)
+        return Step(self._session.caller(), os.getpid(), undo)
 
     def is_settled(self) -> bool:
         """Say whether nobody else is in the middle of something.

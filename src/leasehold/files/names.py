@@ -50,6 +50,22 @@ def name_of(path: AnyPath, *, start: str | None = None) -> FileName:
     return FileName(resource, shown(resource))
 
 
+def is_path(text: str) -> bool:
+    """Say whether a text is a path, or a name like `service://db`, where plain names are taken as well."""
+    return "/" in text or text.startswith(".")
+
+
+def resource_of(text: AnyPath) -> str:
+    """Return the resource that is meant where paths and plain names are taken.
+
+    Text with a slash in it, or a dot at its beginning, is a path; so is a path object. What is a name already
+    stays as it is.
+    """
+    if isinstance(text, str) and (text.startswith("/@") or not is_path(text)):
+        return text
+    return name_of(text).resource
+
+
 def file_at(path: AnyPath) -> tuple[str, FileName]:
     """Return where the file is that a path leads to, all links resolved, and what that is called."""
     text = _text(path)

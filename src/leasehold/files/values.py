@@ -61,6 +61,7 @@ class FileLease(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """What its agent says it is for."""
     ended_because: str = ""
+    """Why it was given back, or taken from its agent."""
 
     @property
     def is_valid(self) -> bool:
@@ -189,3 +190,4 @@ class LeaseEvent(msgspec.Struct, frozen=True, kw_only=True):
     lease: FileLease | None
     """None: a claim that was not granted."""
     detail: str = ""
+    """Why it failed, was lost, or was taken."""

@@ -183,3 +183,17 @@ def test_a_view_that_knows_very_many_ranges_is_not_kept() -> None:
 
 def test_nothing_is_presumed_unless_somebody_says_so() -> None:
     assert not View(LEASES, an_authority()).presuming
+
+
+def test_what_was_settled_is_settled_again_only_after_it_was_touched() -> None:
+    view = a_view()
+    view.load(Keys(families={COUNTER: Wanted(keys={"a"})}), Records(families={COUNTER: Found()}))
+    assert view.settle()
+    table = view.parts[COUNTER]
+    assert not table.is_touched
+
+    table.put("a", A)
+    assert view.changes() == [Change(COUNTER, "a", None, A)]
+    assert view.settle()
+    assert view.changes() == []
+    assert not table.is_touched

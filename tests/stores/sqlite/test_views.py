@@ -112,6 +112,18 @@ def test_what_the_contract_has_an_index_for_is_found_through_one(
     assert step["detail"] == f"SEARCH leases USING INDEX {index}"
 
 
+def test_the_history_of_a_file_is_found_through_an_index_but_for_what_was_renewed_together(
+    path: Path, leases: Client
+) -> None:
+    leases.acquire("/a")
+    steps = rows(path, "EXPLAIN QUERY PLAN SELECT * FROM lease_history WHERE file_path = '/a'")
+    of_the_ledger = [step["detail"] for step in steps if step["detail"].split()[1] == "events"]
+    assert of_the_ledger == [
+        "SEARCH events USING INDEX events_by_resource (resource=?)",
+        "SCAN events USING INDEX events_of_batches",
+    ]
+
+
 def test_lease_configs_shows_every_setting_as_the_catalog_has_it(path: Path, leases: Client) -> None:
     leases.acquire("/a")
     found = rows(path, "SELECT * FROM lease_configs")
@@ -170,4 +182,5 @@ def test_the_steps_of_the_schema_are_recorded_as_the_contract_has_it(path: Path,
     assert [(row["version"], row["name"], row["status"], row["error_message"]) for row in found] == [
         (1, "ledger", "success", None),
         (2, "file_leases", "success", None),
+        (3, "history_by_file", "success", None),
     ]

@@ -22,6 +22,7 @@ the token is for.
 - ``front``        signals, and stepping in
 - ``covered``      the keeper process: the lease, and the command under it
 - ``launcher``     starting the command, and ending it when nobody else can
+- ``child``        a command as the child of a launcher; consumers of work have one, too
 - ``board``        what they tell each other; ``wakeup``: what they wait for
 - ``descendants``  finding and ending everything that a command has started
 """

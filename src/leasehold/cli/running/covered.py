@@ -17,8 +17,9 @@ from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
 from leasehold.cli.output import say_on_stderr
 from leasehold.cli.running.board import ENDING_SECONDS, FRONT_VARIABLE, Board
+from leasehold.cli.running.child import LauncherGone
 from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
-from leasehold.cli.running.launcher import Launcher, LauncherGone
+from leasehold.cli.running.launcher import Launcher
 from leasehold.cli.running.wakeup import Wakeup
 from leasehold.errors import LeaseholdError, LeaseLost, StoreError
 
@@ -68,6 +69,10 @@ def cover(arguments: Namespace, board: Board, command_mask: Iterable[int]) -> in
                 ward.report()
                 board.command = _start(launcher, arguments.child[0], held.parts())
                 code = ward.wait_for_end()
+            except LauncherGone:
+                # It may not have told of the command yet. The kernel has killed that, but nothing below it.
+                ward.end()
+                raise
             finally:
                 board.forget_deadline()
                 board.command = 0  # its process id may be somebody else's by now
@@ -165,11 +170,11 @@ class _Ward:
             self._wake_up.clear()
             reap()
             if self._board.front_lives in ready:
-                self._end()
+                self.end()
                 raise FrontGone("leasehold was killed; the command was ended and the lease released")
             losses = [lease.lost.error for lease in self._leases if lease.lost.error is not None]
             if losses:
-                self._end()
+                self.end()
                 raise LeaseLost(f"{losses[0]}. The command was ended", **losses[0].facts)
             if self._launcher.descriptor in ready:
                 return self._exit_code()
@@ -181,13 +186,10 @@ class _Ward:
             self._board.set_deadline(remaining)
 
     def _exit_code(self) -> int:
-        try:
-            code = os.waitstatus_to_exitcode(self._launcher.wait_status())
-        except LauncherGone:
-            self._end()  # The kernel has killed the command, but nothing that the command has started.
-            raise
+        code = os.waitstatus_to_exitcode(self._launcher.wait_status())
         return code if code >= 0 else 128 - code
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the command and everything that it has started."""
         self._board.set_deadline(self._grace + ENDING_SECONDS)
         end_descendants(os.getpid(), grace=self._grace)

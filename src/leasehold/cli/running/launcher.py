@@ -13,27 +13,17 @@ another user (set-user-ID), whom the kernel spares.
 import json
 import os
 import select
-import signal
-import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import NoReturn
 
+from leasehold.cli.running import child
 from leasehold.cli.running.board import Board
-from leasehold.cli.running.descendants import adopt_orphans, die_with_parent, end_descendants, reap
+from leasehold.cli.running.descendants import adopt_orphans, end_descendants, reap
 from leasehold.cli.running.wakeup import Wakeup
-from leasehold.errors import LeaseholdError
 
 _LOOK_EVERY_SECONDS = 1.0
 _PRECEDENCE_SECONDS = 2.5
 """How much later than the front, which looks once a second, we notice that it is time to step in."""
-
-_REPLY = struct.Struct("=iq")
-_STARTED, _FAILED, _ENDED = range(3)
-
-
-class LauncherGone(LeaseholdError, code="LAUNCHER_GONE"):
-    """The process that the command was a child of was killed."""
 
 
 class Launcher:
@@ -60,23 +50,11 @@ class Launcher:
         """
         with suppress(BrokenPipeError):
             os.write(self._orders, f"{json.dumps(variables)}\n".encode())
-        kind, number = self._hear()
-        if kind == _FAILED:
-            raise OSError(number, os.strerror(number))
-        return number
+        return child.hear_of_start(self.descriptor)
 
     def wait_status(self) -> int:
         """Return the wait status of the command, which has ended."""
-        return self._hear()[1]
-
-    def _hear(self) -> tuple[int, int]:
-        reply = os.read(self.descriptor, _REPLY.size)
-        if not reply:
-            raise LauncherGone(
-                "a process of leasehold was killed; the command was ended and the lease released"
-            )
-        kind, number = _REPLY.unpack(reply)
-        return kind, number
+        return child.hear(self.descriptor)[1]
 
 
 class _Post:
@@ -97,11 +75,11 @@ class _Post:
         if not order:
             return
         try:
-            process_id = _start(command, os.environ | json.loads(order), mask)
+            process_id = child.start(command, os.environ | json.loads(order), mask)
         except OSError as error:
-            self._reply(_FAILED, error.errno or 0)
+            child.tell(self._replies, child.FAILED, error.errno or 0)
             return
-        self._reply(_STARTED, process_id)
+        child.tell(self._replies, child.STARTED, process_id)
         self._wait_for_end(process_id)
 
     def _wait_for_end(self, command: int) -> None:
@@ -115,7 +93,7 @@ class _Post:
             self._wake_up.clear()
             status = reap().get(command)
             if status is not None:
-                self._reply(_ENDED, status)
+                child.tell(self._replies, child.ENDED, status)
                 return
             for descriptor in ready & alive:
                 poll.unregister(descriptor)
@@ -123,44 +101,3 @@ class _Post:
             if not alive or self._board.is_overdue(by_seconds=_PRECEDENCE_SECONDS):
                 end_descendants(os.getpid(), grace=self._grace)
                 return
-
-    def _reply(self, kind: int, number: int) -> None:
-        with suppress(BrokenPipeError):  # The keeper process is gone.
-            os.write(self._replies, _REPLY.pack(kind, number))
-
-
-def _start(command: list[str], environment: Mapping[str, str], mask: Iterable[int]) -> int:
-    """Start a command that dies with us; raise what keeps it from being executed."""
-    us = os.getpid()
-    failure, tell_failure = os.pipe()
-    process_id = os.fork()
-    if process_id == 0:
-        _become(command, environment, mask, us, lambda number: os.write(tell_failure, number))
-    os.close(tell_failure)
-    number = os.read(failure, 16)  # It ends, without a word, when the command is executed.
-    os.close(failure)
-    if number:
-        os.waitpid(process_id, 0)
-        raise OSError(int(number), os.strerror(int(number)))
-    return process_id
-
-
-def _become(
-    command: list[str],
-    environment: Mapping[str, str],
-    mask: Iterable[int],
-    parent: int,
-    tell_failure: Callable[[bytes], object],
-) -> NoReturn:
-    try:
-        die_with_parent(parent)
-        for number in signal.valid_signals():
-            # No handler of ours may run any more; SIGPIPE and SIGXFSZ are what Python has set to be ignored.
-            if callable(signal.getsignal(number)) or number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        os.execvpe(command[0], command, environment)
-    except OSError as error:
-        tell_failure(str(error.errno or 0).encode())
-    finally:
-        os._exit(1)

@@ -39,6 +39,9 @@ _NO_QUOTAS = Quotas()
 class LeaseView(QueueView):
     """A working copy of some leases."""
 
+    is_touched = True
+    """What a rule only looked for, or took for new, has to be settled as well."""
+
     def __init__(self, ledger: View, quotas: Quotas | None = None) -> None:
         super().__init__(ledger.journal)
         self.ledger = ledger

@@ -31,9 +31,12 @@ class Table:
         self.before: dict[str, Any] = {}
         """Records that events have changed, as the store has them."""
         self._counts: dict[Count, int] = {}
+        self.is_touched = False
+        """Whether something was loaded, or put, since it was made or settled."""
 
     def load(self, wanted: Wanted, found: Found) -> None:
         """Take in what a store found."""
+        self.is_touched = True
         for key, record in found.records.items():
             if key not in self.before:
                 self._file(key, record)
@@ -84,6 +87,7 @@ class Table:
 
     def put(self, key: str, record: Any) -> None:
         """Keep a record as an event has left it; None: it is gone."""
+        self.is_touched = True
         journal, before = self._journal, self.records.get(key)
         if key not in self.before:
             journal.put(self.before, key, before)
@@ -92,10 +96,9 @@ class Table:
 
     def settle(self) -> int:
         """Take what was changed for what the store says, and return how many records are here."""
-        if self.before:
-            self.before = {}
-        if self._counts:
-            self._counts = {}
+        self.is_touched = False
+        self.before = {}
+        self._counts = {}
         return len(self.records) + len(self._whole)
 
     def _file(self, key: str, record: Any) -> None:

@@ -30,6 +30,8 @@ class Part(Protocol):
     """By key; None: there is no such record."""
     before: dict[str, Any]
     """Records that events have changed since the view was loaded, or settled, as the store has them."""
+    is_touched: bool
+    """Whether there may be anything to settle."""
 
     def load(self, wanted: Any, found: Any) -> None:
         """Take in what a store found; what events have changed here already stays as it is."""
@@ -61,6 +63,8 @@ class View:
         Then a store that knows better rejects the batch, and it is run again without presuming."""
         self.journal = Journal()
         self._requests: dict[str, Event | None] = {}
+        self._sizes: dict[str, int] = {}
+        """How many records there are in each part, as far as it was settled."""
         self._eras_asked: set[int] = set()
         self.parts: dict[str, Any] = {
             family.name: Table(family.name, self.journal) if family.part is None else family.part(self)
@@ -132,10 +136,10 @@ class View:
         Return False if this view can not serve another batch, because it has grown large.
         """
         self.journal.steps.clear()
-        kept = len(self._requests)
-        for part in self.parts.values():
-            kept += part.settle()
-        return kept <= _RECORDS_KEPT
+        for name, part in self.parts.items():
+            if part.is_touched:
+                self._sizes[name] = part.settle()
+        return len(self._requests) + sum(self._sizes.values()) <= _RECORDS_KEPT
 
 
 _NOTHING = Wanted()

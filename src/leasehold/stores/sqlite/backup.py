@@ -123,7 +123,7 @@ def restore(
             with _fitted(copy, connection, target) as fitted:
                 copy_pages(fitted, connection, reporter)
             authority, head = known(look_into(connection), target)
-            opened.keep(head, None)
+            place.keep(head)
             # It is restored. That its log is still long is no reason to say otherwise.
             with suppress(apsw.Error):
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -18,7 +18,6 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from leasehold.engine.clock import Clock
-from leasehold.engine.port import Head
 from leasehold.errors import StoreDamaged, StoreUnusable
 from leasehold.kernel.ledger.authority import ClockReading
 from leasehold.stores.sqlite.connection import close_connection, open_connection, refuse_foreign_file
@@ -125,10 +124,6 @@ class OpenFile:
             epoch_floor=self.place.record.epoch,
             forgets=forgets,
         )
-
-    def keep(self, head: Head, revision: object) -> None:
-        """Note what was just committed; raise StoreFailed if others will not find it."""
-        self.verified = (self.place.keep(head), revision)
 
     def retire(self, patience_seconds: float = -1) -> bool:
         """Close the connections once nobody uses them; return False if they are still used after a while."""

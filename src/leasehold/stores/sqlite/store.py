@@ -190,7 +190,8 @@ class SqliteStore:
             try:
                 cursor.execute("BEGIN IMMEDIATE")
                 # Now that nobody else can write: whatever is decided from here on is decided on these files.
-                if not opened.is_current():
+                # They are not given up meanwhile: whoever does that waits for this to end.
+                if not opened.place.is_current():
                     return False
                 transaction = SqliteTransaction(
                     connection, opened.read_clock, cursor, self._shelves, opened=opened

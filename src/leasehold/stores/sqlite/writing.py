@@ -89,7 +89,7 @@ class SqliteTransaction(SqliteSnapshot):
         self._execute("COMMIT")
         self.revision = (self._connection, self._connection.data_version())
         if self._opened is not None:
-            self._opened.keep(head, self.revision)
+            self._opened.verified = (self._opened.place.keep(head), self.revision)
 
     def _forgets(self, written: bytes) -> bool:
         """Spare the look into the database if this is what we left there ourselves."""

@@ -2,7 +2,7 @@
 
 - ``looking``    ls, show, failed
 - ``changing``   acquire, succeed, fail, enqueue
-- ``consume``    a command for each offset
+- ``consume``    a command for each offset; ``launcher``: the parent of those commands
 """
 
 from leasehold.cli.parser import Commands

@@ -1,7 +1,6 @@
 """leasehold work consume: a command for each offset."""
 
 import os
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -11,10 +10,12 @@ from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Group, UsageError, positive_number
+from leasehold.cli.running.child import LauncherGone
 from leasehold.errors import EXIT_ERROR
 from leasehold.work.commands.arguments import add_retries
 
 if TYPE_CHECKING:
+    from leasehold.work.commands.launcher import Launcher
     from leasehold.work.consuming import Message, Progress
 
 _LOOK_EVERY_SECONDS = 0.5
@@ -32,7 +33,8 @@ Each line on standard input is a message: DOMAIN OFFSET [PAYLOAD]. COMMAND is ru
 acquired, in order within a domain, with the payload on its standard input. In its environment it finds
 LEASEHOLD_WORK_DOMAIN, LEASEHOLD_WORK_OFFSET, LEASEHOLD_WORK_TOKEN (pass it along with every write) and
 LEASEHOLD_WORK_ATTEMPT. An exit code other than 0 is a failed attempt, which is repeated after a while. Other
-consumers may have the same domains. After SIGTERM no command is started; those that run are waited for.
+consumers may have the same domains. After SIGTERM no command is started; those that run are waited for. If
+the consumer is killed, they are ended with all that they have started: SIGTERM, then SIGKILL after 10 s.
 
 example:
   printf 'orders 41 first\\norders 42 second\\n' | leasehold work consume -- ./process.sh
@@ -68,19 +70,25 @@ exit codes: 0 everything was processed, or stopped by a signal · 1 error, or an
 
 
 def _consume(arguments: Namespace) -> int:
+    from leasehold.work.commands.launcher import Launcher
     from leasehold.work.consuming import Backoff
 
-    _refuse_missing_command(arguments.child[0])
+    command = arguments.child[0]
+    _refuse_missing_command(command)
+    launcher = Launcher(arguments.child)
     holder = holder_of(arguments, f"/{os.getpid()}")
     with connected(arguments, create=True, holder=holder) as client:
-        progress = client.work.consume(
-            lambda message: _run(arguments.child, message),
-            source=_messages(),
-            concurrency=arguments.concurrency,
-            backoff=Backoff(first=arguments.backoff),
-            ttl=arguments.ttl,
-            max_retries=arguments.max_retries,
-        )
+        try:
+            progress = client.work.consume(
+                lambda message: _run(launcher, command, message),
+                source=_messages(),
+                concurrency=arguments.concurrency,
+                backoff=Backoff(first=arguments.backoff),
+                ttl=arguments.ttl,
+                max_retries=arguments.max_retries,
+            )
+        except _Over as over:
+            raise over.error from None
     _tell_progress(Output(arguments, sys.stderr), progress)
     return EXIT_ERROR if progress.failed else 0
 
@@ -108,29 +116,31 @@ class CommandFailed(Exception):
     """The command for an offset did not end well."""
 
 
-def _run(command: list[str], message: "Message") -> None:
+class _Over(BaseException):
+    """Ends the consumer, which gives back what it holds; an exception would be a failed attempt."""
+
+    def __init__(self, error: LauncherGone) -> None:
+        self.error = error
+
+
+def _run(launcher: "Launcher", command: str, message: "Message") -> None:
     """Run the command for an offset; end it if the offset was lost."""
-    environment = os.environ | {
+    variables = {
         "LEASEHOLD_WORK_DOMAIN": message.domain,
         "LEASEHOLD_WORK_OFFSET": str(message.offset),
         "LEASEHOLD_WORK_TOKEN": message.token,
         "LEASEHOLD_WORK_ATTEMPT": str(message.attempt),
     }
-    # In a session of its own: Ctrl-C stops the consumer, which waits for what it has begun.
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, start_new_session=True, text=True
-    ) as process:
-        payload: str | None = message.payload
-        while True:
-            try:
-                process.communicate(payload, timeout=_LOOK_EVERY_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                payload = None
+    try:
+        with launcher.start(variables, message.payload) as running:
+            while (code := running.exit_code(patience=_LOOK_EVERY_SECONDS)) is None:
                 if message.is_lost:
-                    process.terminate()
-    if process.returncode != 0:
-        raise CommandFailed(f"{command[0]} ended with {process.returncode}")
+                    running.terminate()
+    except LauncherGone as error:
+        launcher.end_all()
+        raise _Over(error) from None
+    if code != 0:
+        raise CommandFailed(f"{command} ended with {code}")
 
 
 def _tell_progress(out: Output, progress: "Progress") -> None:
