@@ -60,6 +60,14 @@ def file_at(path: AnyPath) -> tuple[str, FileName]:
     return place, FileName(resource, shown(resource))
 
 
+def entry_at(path: str) -> FileName:
+    """Return what an entry of a folder is called that is itself meant, as git means it: no link is followed."""
+    text = _text(path)
+    folder, name = os.path.split(os.path.join(_working_directory(), text))
+    resource = _checked(_resource(os.path.join(os.path.realpath(folder), name), "", folder=False), text)
+    return FileName(resource, shown(resource))
+
+
 def _plain(base: str, text: str) -> str:
     """Return the path that is meant by one that is no pattern: as it is written, or without its escapes."""
     here = os.path.join(base, text)

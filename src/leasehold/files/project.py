@@ -28,12 +28,18 @@ class Project(NamedTuple):
 
 def project_of(folder: str) -> Project | None:
     """Return the project that a folder belongs to; None if it is in no repository. Links are resolved."""
+    top = top_of(folder)
+    return None if top is None else _project(top)
+
+
+def top_of(folder: str) -> str | None:
+    """Return the top of the work tree that a folder, or a file, is in; None if it is in none."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:
             return None
         folder = above
-    return _project(folder)
+    return folder
 
 
 @lru_cache(maxsize=64)

@@ -25,18 +25,27 @@ ENVIRONMENT = "LEASEHOLD_URL"
 
 def locate(url: str | None = None, start: Path | None = None) -> str:
     """Return the address of the store to use."""
+    return named(url, start) or _nearest(start)
+
+
+def named(url: str | None = None, start: Path | None = None) -> str | None:
+    """Return the address that somebody has named: the caller, the environment or git; None if nobody has."""
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
     said = url or os.environ.get(ENVIRONMENT)
-    if said:
-        return said
-    here = (start or _working_directory()).absolute()
-    configured = _git_setting(here)
-    if configured:
-        return configured
-    here = _in_main_tree(here)
+    return said or _git_setting((start or _working_directory()).absolute())
+
+
+def is_store(path: Path) -> bool:
+    """Say whether a folder is a store, or was one, or may not be looked at."""
+    return any(_is_there(path / name) for name in _MARKS)
+
+
+def _nearest(start: Path | None) -> str:
+    """Return the address of the nearest store, or of the one that is made if there is none."""
+    here = _in_main_tree((start or _working_directory()).absolute())
     for folder in (here, *here.parents):
-        if any(_is_there(folder / FOLDER / name) for name in _MARKS):
+        if is_store(folder / FOLDER):
             return f"sqlite:///{folder / FOLDER}"
     return f"sqlite:///{(_work_tree(here) or here) / FOLDER}"
 

@@ -1,0 +1,46 @@
+"""How an agent comes by the file that it is about to change: by looking first, and claiming if it has to.
+
+Most of the time the agent has the file already, with time enough left: then nothing is written, and nobody is
+waited for.
+"""
+
+from collections.abc import Sequence
+
+from leasehold.errors import Held
+from leasehold.files.names import FileName
+from leasehold.guards.asking import (
+    Asker,
+    Target,
+    claim,
+    exists,
+    opened,
+    record_bypass,
+    refusals,
+    refused,
+    standing,
+)
+from leasehold.guards.rivals import has_long
+
+_FRESH = 0.5
+"""Which part of its TTL a lease must have left, or it is renewed in passing."""
+
+
+def take(names: Sequence[FileName], asker: Asker, *, reason: str, bypass: str = "") -> str:
+    """Own files for an agent, or go past who owns them; return why not, or nothing."""
+    if exists(asker.url):
+        with opened(asker.url) as store:
+            found = refused(store, [Target(name) for name in names], asker)
+            problems = [] if bypass else refusals(store, found, asker)
+            is_needless = not found and all(
+                has_long(standing(store, name, asker), asker.agent, name.resource, _FRESH) for name in names
+            )
+        if found and bypass:
+            record_bypass(found, asker, bypass)
+            return ""
+        if found or is_needless:
+            return "\n".join(problems)
+    try:
+        claim(names, asker, reason)
+    except Held as error:  # Somebody was quicker.
+        return str(error)
+    return ""
