@@ -231,7 +231,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _with_two_words_as_one(commands: Commands, argv: Sequence[str]) -> list[str]:
-    """Return the arguments with the name of a command of two words, such as `guard install`, as one of them."""
+    """Return the arguments with a command's name of two words, such as `guard install`, as one of them."""
     place = next((place for place, _ in _words(commands.main, argv)), len(argv))
     title = " ".join(argv[place : place + 2])
     is_one = title in commands.by_name and argv[place] not in commands.groups

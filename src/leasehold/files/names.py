@@ -61,7 +61,7 @@ def file_at(path: AnyPath) -> tuple[str, FileName]:
 
 
 def entry_at(path: str) -> FileName:
-    """Return what an entry of a folder is called that is itself meant, as git means it: no link is followed."""
+    """Return what an entry of a folder is called, as git means it: a link is not followed."""
     text = _text(path)
     folder, name = os.path.split(os.path.join(_working_directory(), text))
     resource = _checked(_resource(os.path.join(os.path.realpath(folder), name), "", folder=False), text)

@@ -20,7 +20,7 @@ from leasehold.guards.rivals import in_the_way, speaks_for
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.paths import includes, is_glob
 from leasehold.kernel.ledger.authority import observe
-from leasehold.stores.locate import is_store, locate, named, open_store, sqlite_path
+from leasehold.stores.locate import is_store, named, nearest, open_store, sqlite_path
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
@@ -72,38 +72,45 @@ def target_of(path: str) -> Target:
         raise
 
 
-def exists(url: str | None) -> bool:
-    """Say whether there is a store to ask; True also for one that is named and cannot be found."""
-    if named(url) is not None:
-        return True
-    path = sqlite_path(locate(url))
-    return path is not None and is_store(path)
-
-
 @contextmanager
-def opened(url: str | None) -> Iterator[Store]:
-    """Open a store to look into it."""
-    store = open_store(url, create=False)
+def opened(url: str | None) -> Iterator[Store | None]:
+    """Open a store to look into it; None if there is none, and nobody has named any."""
+    address = named(url)
+    if address is None:
+        address = nearest()
+        path = sqlite_path(address)
+        if path is None or not is_store(path):
+            yield None
+            return
+    store = open_store(address, create=False)
     try:
         if sqlite_path(store.url) is None:
             raise StoreUnusable(f"{store.url} is gone when this command ends; name a folder with --store")
-        with store.snapshot() as snapshot:
-            is_current = observe(snapshot.authority, snapshot.reading()) is None
-        if is_current:
-            yield store
-            return
-    finally:
-        store.close()
-    # The machine has rebooted, or the store has been moved: that is recorded before anybody can tell the time.
-    from leasehold.engine.recording import open_epoch
-    from leasehold.registry import FAMILIES
-
-    store = open_store(url, create=False, families=FAMILIES)
-    try:
-        open_epoch(store)
+        if not _is_current(store):
+            # The machine has rebooted, or the store was moved: who tells the time has to record that first.
+            store.close()
+            store = _open_epoch(address)
         yield store
     finally:
         store.close()
+
+
+def _is_current(store: Store) -> bool:
+    with store.snapshot() as snapshot:
+        return observe(snapshot.authority, snapshot.reading()) is None
+
+
+def _open_epoch(address: str) -> Store:
+    from leasehold.engine.recording import open_epoch
+    from leasehold.registry import FAMILIES
+
+    store = open_store(address, create=False, families=FAMILIES)
+    try:
+        open_epoch(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
 
 def refused(store: Store, targets: Sequence[Target], asker: Asker) -> list[Refused]:
@@ -126,17 +133,16 @@ def refusals(store: Store, found: Sequence[Refused], asker: Asker) -> list[str]:
     """Say of each path who has it, why, until when, and what to type next."""
     if not found:
         return []
-    from leasehold.engine.questions import FindWaiters
-    from leasehold.engine.replies import reply
+    from leasehold.engine.waiters import waiters
     from leasehold.errors import Held
     from leasehold.files.refusals import Asked, explained
 
     told = []
     for name, by in found:
         with store.snapshot() as snapshot:
-            waiters = reply(FindWaiters(tenant=asker.tenant, resource=name.resource), snapshot)
+            waiting = len(waiters(snapshot, asker.tenant, name.resource))
         asked = Asked([name.path], asker.agent, Mode.EXCLUSIVE)
-        told.append(str(explained(Held(f"{name.path} is held"), by, len(waiters), asked)))
+        told.append(str(explained(Held(f"{name.path} is held"), by, waiting, asked)))
     return told
 
 
@@ -156,22 +162,21 @@ def connected(asker: Asker) -> "Iterator[Client]":
 
 
 def claim(names: Sequence[FileName], asker: Asker, reason: str) -> None:
-    """Claim files for an agent, all or none, and renew what it has of them; raise `Held` if somebody else has.
+    """Claim files for an agent, all or none, and renew what it has; raise `Held` if somebody else has one.
 
     The leases outlive this process, and a reboot, as those of `leasehold acquire` do.
     """
     with connected(asker) as client:
-        held = client.files.lease(
-            *names, agent=asker.agent, wait=False, reason=reason, survives_reboot=True
-        )
+        held = client.files.lease(*names, agent=asker.agent, wait=False, reason=reason, survives_reboot=True)
         for one in held.parts():
             one.detach()
 
 
 def release(asker: Asker, *, subagents: bool) -> int:
     """Give back every file lease of an agent, and of its subagents if they are meant too; return how many."""
-    if not exists(asker.url):
-        return 0
+    with opened(asker.url) as store:
+        if store is None:
+            return 0
     with connected(asker) as client:
         agents = {
             one.agent_id
@@ -185,7 +190,7 @@ def record_bypass(found: Sequence[Refused], asker: Asker, reason: str) -> None:
     """Have history say that an agent goes past the guard, and why; in parts that a command can carry."""
     from leasehold.client.connect import open_registrar
     from leasehold.engine.desk import answer_of
-    from leasehold.guards.law import Passed, Recorded, RecordBypass
+    from leasehold.guards.law import Passed, RecordBypass, Recorded
     from leasehold.kernel.lease.quotas import Quotas
     from leasehold.kernel.ledger.limits import BATCH_LEASES
 

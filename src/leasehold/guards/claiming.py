@@ -12,7 +12,6 @@ from leasehold.guards.asking import (
     Asker,
     Target,
     claim,
-    exists,
     opened,
     record_bypass,
     refusals,
@@ -27,18 +26,18 @@ _FRESH = 0.5
 
 def take(names: Sequence[FileName], asker: Asker, *, reason: str, bypass: str = "") -> str:
     """Own files for an agent, or go past who owns them; return why not, or nothing."""
-    if exists(asker.url):
-        with opened(asker.url) as store:
+    with opened(asker.url) as store:
+        if store is not None:
             found = refused(store, [Target(name) for name in names], asker)
-            problems = [] if bypass else refusals(store, found, asker)
-            is_needless = not found and all(
+            if found and not bypass:
+                return "\n".join(refusals(store, found, asker))
+            if not found and all(
                 has_long(standing(store, name, asker), asker.agent, name.resource, _FRESH) for name in names
-            )
-        if found and bypass:
-            record_bypass(found, asker, bypass)
-            return ""
-        if found or is_needless:
-            return "\n".join(problems)
+            ):
+                return ""
+    if store is not None and found:
+        record_bypass(found, asker, bypass)
+        return ""
     try:
         claim(names, asker, reason)
     except Held as error:  # Somebody was quicker.

@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from leasehold.errors import LeaseholdError
 from leasehold.guards.hook import DEADLINE_SECONDS, RELEASE_OPTION
@@ -35,15 +35,9 @@ def install(mode: str) -> str:
     settings = _parsed(file, before)
     for event, entry in _entries(mode).items():
         settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
-    keep = _keep(home)
-    keep.mkdir(parents=True, exist_ok=True)
-    made_folder = not file.parent.exists()
+    after = _spelled(settings)
+    _keep_state(_keep(home), _State(before, after, made_folder=not file.parent.exists()))
     file.parent.mkdir(exist_ok=True)
-    (keep / "before").write_bytes(b"" if before is None else before)
-    after = f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode()
-    (keep / "after").write_bytes(after)
-    state = {"existed": before is not None, "made_folder": made_folder}
-    (keep / "state.json").write_text(json.dumps(state))
     _write(file, after)
     return f"{file}: installed; it is in force in sessions that begin from now on"
 
@@ -52,22 +46,19 @@ def uninstall() -> list[str]:
     """Take our hooks out; return what was done."""
     home = _home()
     file, keep = home / SETTINGS, _keep(home)
-    now = _read(file)
+    now, state = _read(file), _kept_state(keep)
     done = []
     if now is not None and _is_in(now):
-        state = _kept_state(keep)
-        if state is not None and now == (keep / "after").read_bytes():
-            _restore(file, (keep / "before").read_bytes() if state["existed"] else None, state["made_folder"])
-            done.append(f"{file}: as it was before")
-        else:
-            _write(file, _without_ours(file, now))
-            done.append(f"{file}: removed; all other settings stay as they are")
+        is_as_we_left_it = state.after == now
+        text = state.before if is_as_we_left_it else _without_ours(file, now, otherwise=state.before)
+        _restore(file, text, state.made_folder)
+        done.append(f"{file}: " + ("as it was before" if is_as_we_left_it else "all but our entries stays"))
     shutil.rmtree(keep, ignore_errors=True)
     return done
 
 
 def commands_of(folder: Path) -> list[str]:
-    """Return the commands that Claude Code runs before it uses a tool in a folder, as far as they are ours."""
+    """Return those commands of ours that Claude Code runs before it uses a tool in a folder."""
     now = _read(folder / SETTINGS)
     if now is None or not _is_in(now):
         return []
@@ -103,8 +94,11 @@ def _is_in(text: bytes) -> bool:
     return _COMMAND.encode() in text
 
 
-def _without_ours(file: Path, text: bytes) -> bytes:
-    """Return settings without our hooks, and without what is empty because of that."""
+def _without_ours(file: Path, text: bytes, *, otherwise: bytes | None) -> bytes | None:
+    """Return settings without our hooks, and without what is empty because of that.
+
+    If nothing else is left, they are as they were before.
+    """
     settings = _parsed(file, text)
     hooks = settings.get("hooks", {})
     for event in list(hooks):
@@ -116,6 +110,10 @@ def _without_ours(file: Path, text: bytes) -> bytes:
             del hooks[event]
     if not hooks:
         settings.pop("hooks", None)
+    return _spelled(settings) if settings else otherwise
+
+
+def _spelled(settings: dict[str, Any]) -> bytes:
     return f"{json.dumps(settings, indent=2, ensure_ascii=False)}\n".encode()
 
 
@@ -138,12 +136,25 @@ def _keep(home: Path) -> Path:
     return home / folder / "leasehold-claude-code"
 
 
-def _kept_state(keep: Path) -> dict[str, Any] | None:
-    try:
-        state: dict[str, Any] = json.loads((keep / "state.json").read_text())
-    except FileNotFoundError:
-        return None
-    return state
+class _State(NamedTuple):
+    """What the settings were before, and what we have made of them; None: there was no such file."""
+
+    before: bytes | None = None
+    after: bytes | None = None
+    made_folder: bool = False
+
+
+def _keep_state(keep: Path, state: _State) -> None:
+    keep.mkdir(parents=True, exist_ok=True)
+    texts = {"before": state.before, "after": state.after, "made_folder": b"" if state.made_folder else None}
+    for name, text in texts.items():
+        if text is not None:
+            (keep / name).write_bytes(text)
+
+
+def _kept_state(keep: Path) -> _State:
+    made_folder = (keep / "made_folder").exists()
+    return _State(_read(keep / "before"), _read(keep / "after"), made_folder)
 
 
 def _read(file: Path) -> bytes | None:

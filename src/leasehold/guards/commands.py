@@ -1,20 +1,17 @@
 """guard: is a path free to be changed; and the hooks that ask that, installed and removed."""
 
 import os
-import sys
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.cli.connecting import add_holder_option, holder_of
 from leasehold.cli.output import Output, say_on_stderr
 from leasehold.cli.parser import Commands, UsageError
-from leasehold.errors import LeaseholdError
-from leasehold.guards.verdict import ALLOWED, EXIT_USAGE, MODES, Outcome, Verdict
+from leasehold.guards.verdict import BYPASS_VARIABLE, EXIT_USAGE, MODES, Outcome, Verdict
 
 if TYPE_CHECKING:
-    from leasehold.guards.asking import Asker, Refused, Target
+    from leasehold.guards.asking import Refused
 
-BYPASS_VARIABLE = "LEASEHOLD_BYPASS"
 TARGETS = ("git", "claude-code")
 
 
@@ -38,8 +35,8 @@ def _add_guard(commands: Commands) -> None:
         details="""\
 Says nothing if every path is free, or yours. Else it says of each who has it, why, until when, and what to
 type next. It waits for nobody, and claims nothing. `--staged` checks what the next commit would change, both
-names of a rename included. `leasehold guard install` has git, or a coding agent, ask all the time. A file that
-is called install, uninstall or hook is written ./install.
+names of a rename included. `leasehold guard install` has git, or a coding agent, ask all the time. A file
+that is called install, uninstall or hook is written ./install.
 
 --bypass (or $LEASEHOLD_BYPASS) lets you through all the same, and history says that you did, and why.
 
@@ -48,7 +45,7 @@ examples:
   leasehold guard --staged
   leasehold guard src/app.py --bypass 'the build is broken, and agent-7 does not answer'
 
-exit codes: 0 allowed · 2 refused · 3 could not tell · 64 wrong usage; with --mode warn, 0 instead of 2 and 3""",
+exit codes: 0 allowed · 2 refused · 3 could not tell · 64 wrong usage; --mode warn: 0 instead of 2 and 3""",
         usage_error=GuardUsage,
     )
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or a pattern in quotes")
@@ -127,9 +124,9 @@ def _add_hook(commands: Commands) -> None:
         _hook,
         "answer Claude Code, which runs this as a hook",
         details="""\
-Reads what Claude Code is about to do, as JSON, from stdin. Before a tool writes a file of this repository, the
-file is claimed for the agent, or the tool is blocked. --release gives back what a session or a subagent has.
-It answers within 5 seconds.
+Reads what Claude Code is about to do, as JSON, from stdin. Before a tool writes a file of this repository,
+the file is claimed for the agent, or the tool is blocked. --release gives back what a session or a subagent
+has. It answers within 5 seconds.
 
 example:
   leasehold guard install claude-code
@@ -143,64 +140,23 @@ exit codes: 0 allowed, or nothing to say · 2 refused, or could not tell; with -
 
 
 def _guard(arguments: Namespace) -> int:
-    bypass = os.environ.get(BYPASS_VARIABLE) if arguments.bypass is None else arguments.bypass
+    from leasehold.errors import InvalidInput
+    from leasehold.guards.asking import Asker
+    from leasehold.guards.judging import Case, judge
+
     if sum((bool(arguments.paths), arguments.staged, arguments.pushed is not None)) != 1:
         raise GuardUsage("name paths, or give --staged; see `leasehold guard --help`")
+    if arguments.holder == "":
+        raise GuardUsage("--as needs a name; the variable that it came from is not set")
     if arguments.bypass is not None and not arguments.bypass.strip():
         raise GuardUsage("--bypass needs a reason, which history keeps")
-    found: list[Refused] = []
+    bypass = os.environ.get(BYPASS_VARIABLE) if arguments.bypass is None else arguments.bypass
+    asker = Asker(holder_of(arguments), arguments.store, arguments.tenant)
     try:
-        asker, targets = _asker(arguments), _targets(arguments)
-        verdict = _judge(targets, asker, bypass, found)
-    except GuardUsage:
-        raise
-    except (LeaseholdError, OSError, ValueError) as error:
-        verdict = Verdict(Outcome.UNKNOWN, [f"could not tell whether this may be changed: {error}"])
+        verdict, found = judge(Case(arguments.paths, arguments.staged, arguments.pushed), asker, bypass)
+    except InvalidInput as error:
+        raise GuardUsage(str(error)) from None
     return _tell(arguments, verdict, found)
-
-
-def _asker(arguments: Namespace) -> "Asker":
-    from leasehold.guards.asking import Asker
-
-    return Asker(holder_of(arguments), arguments.store, arguments.tenant)
-
-
-def _targets(arguments: Namespace) -> "list[Target]":
-    """Return what is to be checked."""
-    from leasehold.guards.asking import Target, target_of
-
-    if arguments.paths:
-        from leasehold.errors import InvalidInput
-        from leasehold.files.names import name_of
-
-        try:
-            return [Target(name_of(path)) for path in arguments.paths]
-        except InvalidInput as error:
-            raise GuardUsage(str(error)) from None
-    from leasehold.guards.repository import pushed, staged, work_tree
-
-    top = work_tree()
-    paths = staged(top) if arguments.staged else pushed(top, arguments.pushed, sys.stdin)
-    return [target_of(os.path.join(top, path)) for path in paths]
-
-
-def _judge(
-    targets: "list[Target]", asker: "Asker", bypass: str | None, found: "list[Refused]"
-) -> Verdict:
-    """Decide; `found` gets what is in the way."""
-    from leasehold.guards.asking import exists, opened, record_bypass, refusals, refused
-
-    if not targets or not exists(asker.url):
-        return ALLOWED
-    with opened(asker.url) as store:
-        found += refused(store, targets, asker)
-        reasons = refusals(store, found, asker)
-    if not found:
-        return ALLOWED
-    if not bypass:
-        return Verdict(Outcome.REFUSED, reasons)
-    record_bypass(found, asker, bypass)
-    return Verdict(Outcome.ALLOWED, [f"bypassed: {reason}" for reason in reasons])
 
 
 def _tell(arguments: Namespace, verdict: Verdict, found: "list[Refused]") -> int:
@@ -237,7 +193,9 @@ def _install(arguments: Namespace) -> int:
     from leasehold.guards import claude_code, git_hooks, shared_store
 
     if arguments.target is None and arguments.store is None:
-        raise GuardUsage("name git or claude-code, or a store with --store; see `leasehold guard install --help`")
+        raise GuardUsage(
+            "name git or claude-code, or a store with --store; see `leasehold guard install --help`"
+        )
     out = Output(arguments)
     done = []
     if arguments.store is not None:
@@ -270,7 +228,7 @@ def _tell_what_was_done(out: Output, done: "list[str]") -> int:
     return 0
 
 
-def _hook(arguments: Namespace) -> int:
+def _hook(arguments: Namespace) -> NoReturn:
     from leasehold.guards.hook import RELEASE_OPTION, main
 
-    return main([arguments.mode, *([RELEASE_OPTION] if arguments.release else [])])
+    main([RELEASE_OPTION] if arguments.release else ["--mode", arguments.mode])

@@ -10,6 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 _GRACE_SECONDS = 0.5
 
@@ -32,7 +33,7 @@ class Deadline:
         self._once.acquire()  # For good: if the main thread has it, that thread is about to end the process.
         os._exit(self._late())
 
-    def answer(self, finish: Callable[[], int]) -> None:
+    def answer(self, finish: Callable[[], int]) -> NoReturn:
         """Give the main thread's answer, and end the process with the exit code that it returns."""
         self._once.acquire()
         os._exit(finish())

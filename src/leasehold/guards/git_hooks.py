@@ -1,8 +1,8 @@
 """The guard as hooks of git: put where git looks for hooks, in front of those that are there already.
 
-A hook that is there is renamed, and run after the guard, as if nothing had happened to it: a shell script even
-under its own name, because some look at `$0` to see which hook they are. To uninstall renames it back. What is
-not leasehold's is never overwritten.
+A hook that is there is renamed, and run after the guard, as if nothing had happened to it: a shell script
+even under its own name, because some look at `$0` to see which hook they are. To uninstall renames it back.
+What is not leasehold's is never overwritten.
 """
 
 import os
@@ -109,9 +109,9 @@ def _refuse_shared(top: str, folder: Path) -> None:
         return  # It is not set.
     if scope not in ("local", "worktree"):
         raise HooksElsewhere(
-            f"core.hooksPath is {folder}, which other repositories have their hooks in as well; call the guard "
-            f"from there (`{quoted_program()} guard --staged || exit`), or let this repository have hooks of "
-            "its own: git config core.hooksPath .git/hooks"
+            f"core.hooksPath is {folder}, which is for other repositories as well; call the guard from the "
+            f"hooks there (`{quoted_program()} guard --staged || exit`), or let this repository have hooks "
+            "of its own: git config core.hooksPath .git/hooks"
         )
 
 

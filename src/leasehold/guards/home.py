@@ -1,8 +1,8 @@
 """Which files belong to the repository that a hook is installed in.
 
-A hook knows of one repository, or of one folder that is in none. What lies elsewhere is left alone, whatever
-is the matter with it; work trees and clones of the same repository are not elsewhere, because their files have
-the same names.
+A hook knows of one repository, or of one folder that is in none. What lies elsewhere is left alone,
+whatever is the matter with it; work trees and clones of the same repository are not elsewhere, because
+their files have the same names.
 """
 
 import os

@@ -1,9 +1,9 @@
 """The hook that Claude Code runs before a tool is used, and when a session or a subagent ends.
 
 Before a tool writes a file of this repository, the file is claimed for the agent, or its lease renewed; if
-somebody else has it, the tool is blocked: exit code 2, the reason on stderr, nothing on stdout. To Claude Code
-any other exit code, a time-out and a missing command mean yes. So in block mode everything that goes wrong ends
-with 2, and in warn mode with 0 and a message; and the hook answers within 5 seconds.
+somebody else has it, the tool is blocked: exit code 2, the reason on stderr, nothing on stdout. To Claude
+Code any other exit code, a time-out and a missing command mean yes. So in block mode everything that goes
+wrong ends with 2, and in warn mode with 0 and a message; and the hook answers within 5 seconds.
 
 What lies outside of the repository is none of its business, whatever state the store is in. `--release` gives
 back what a session or a subagent has; that never blocks anything, whatever goes wrong.
@@ -12,9 +12,10 @@ back what a session or a subagent has; that never blocks anything, whatever goes
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.guards.deadline import Deadline
+from leasehold.guards.verdict import BYPASS_VARIABLE
 
 if TYPE_CHECKING:
     from leasehold.guards.tool_use import Told
@@ -23,16 +24,17 @@ EXIT_BLOCK = 2
 EXIT_FAILED = 1
 DEADLINE_SECONDS = 5.0
 DEADLINE_VARIABLE = "LEASEHOLD_GUARD_DEADLINE"
-BYPASS_VARIABLE = "LEASEHOLD_BYPASS"
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 AGENT_VARIABLE = "LEASEHOLD_AGENT"
 RELEASE_OPTION = "--release"
+CALLS = (["--mode", "block"], ["--mode", "warn"], [RELEASE_OPTION])
+"""The arguments that Claude Code is told to call it with."""
 
 _CLAIMED_FOR = "edited in Claude Code"
 _LATE = "it took too long; `leasehold doctor` tells what keeps the store waiting"
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> NoReturn:
     """Answer one question of Claude Code's, and end the process."""
     say = _say_that_it_failed if RELEASE_OPTION in arguments else _warn if "warn" in arguments else _block
     act = _release if RELEASE_OPTION in arguments else _judge
@@ -42,7 +44,6 @@ def main(arguments: Sequence[str]) -> int:
     except BaseException as error:
         problem = _could_not(act, str(error) or type(error).__name__)
     deadline.answer(lambda: say(problem))
-    return EXIT_BLOCK  # It never comes to this: the process has ended.
 
 
 def _seconds() -> float:

@@ -15,21 +15,31 @@ from typing import NamedTuple
 from leasehold.client.connect import connect
 from leasehold.files.project import top_of
 from leasehold.guards import claude_code, git_hooks
-from leasehold.guards.hook import AGENT_VARIABLE, BYPASS_VARIABLE, EXIT_BLOCK, PROJECT_VARIABLE
+from leasehold.guards.hook import AGENT_VARIABLE, EXIT_BLOCK, PROJECT_VARIABLE
+from leasehold.guards.verdict import BYPASS_VARIABLE
 from leasehold.stores.locate import ENVIRONMENT
 
 _HOLDER = "doctor's-holder"
 _INTRUDER = "doctor's-intruder"
 _SECONDS = 60.0
 _PROBE = "leasehold-probe.txt"
-_IDENTITY = ("-c", "user.name=leasehold", "-c", "user.email=leasehold@localhost", "-c", "commit.gpgSign=false")
+_WARN = "--mode warn"
+_IDENTITY = (
+    "-c",
+    "user.name=leasehold",
+    "-c",
+    "user.email=leasehold@localhost",
+    "-c",
+    "commit.gpgSign=false",
+)
 
 
 class Proof(NamedTuple):
     """What was seen of one hook."""
 
     hook: str
-    blocks: bool
+    holds: bool
+    """It does what it was installed for."""
     detail: str
 
 
@@ -37,13 +47,14 @@ def prove(folder: Path) -> Iterator[Proof]:
     """Try every hook of leasehold's that is installed around a folder."""
     top = top_of(os.path.realpath(folder))
     home = Path(top or folder)
-    if top is not None and git_hooks.installed(top):
-        yield _prove_git(git_hooks.hooks_folder(top))
+    ours = [] if top is None else git_hooks.installed(top)
+    if ours:
+        yield _prove_git(ours[0].parent, warns=all(_WARN in hook.read_text() for hook in ours))
     for command in claude_code.commands_of(home):
-        yield _prove_claude_code(command, home)
+        yield _prove_claude_code(command, home, warns=_WARN in command)
 
 
-def _prove_git(hooks: Path) -> Proof:
+def _prove_git(hooks: Path, *, warns: bool) -> Proof:
     """Have a commit refused, in a repository that is made for this and has the same hooks."""
     with tempfile.TemporaryDirectory(prefix="leasehold-doctor-") as scratch:
         place = Path(scratch, "repository")
@@ -61,10 +72,10 @@ def _prove_git(hooks: Path) -> Proof:
         _hold(environment, place / _PROBE)
         done = git("commit", "--quiet", "-m", "probe")
         landed = git("rev-parse", "--verify", "--quiet", "HEAD").returncode == 0
-    return _seen(f"git's hooks in {hooks}", done, blocks=not landed)
+    return _seen("git's pre-commit hook", done, blocks=not landed, warns=warns)
 
 
-def _prove_claude_code(command: str, home: Path) -> Proof:
+def _prove_claude_code(command: str, home: Path, *, warns: bool) -> Proof:
     """Have a tool refused that is about to write a file which is not there."""
     with tempfile.TemporaryDirectory(prefix="leasehold-doctor-") as scratch:
         environment = _environment(Path(scratch, "store")) | {PROJECT_VARIABLE: str(home)}
@@ -82,7 +93,8 @@ def _prove_claude_code(command: str, home: Path) -> Proof:
         free = _run(["sh", "-c", command], home, environment, json.dumps(told))
     if free.returncode != 0:
         return Proof("Claude Code's hook", False, f"it blocks also what is free: {free.stderr.strip()}")
-    return _seen("Claude Code's hook", held, blocks=held.returncode == EXIT_BLOCK and not held.stdout)
+    blocks = held.returncode == EXIT_BLOCK and not held.stdout
+    return _seen("Claude Code's hook", held, blocks=blocks, warns=warns)
 
 
 def _environment(store: Path) -> dict[str, str]:
@@ -92,12 +104,17 @@ def _environment(store: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("GIT_") and name != BYPASS_VARIABLE
     }
-    return inherited | {ENVIRONMENT: f"sqlite:///{store}", AGENT_VARIABLE: _INTRUDER, "LEASEHOLD_HOLDER": _INTRUDER}
+    return inherited | {
+        ENVIRONMENT: f"sqlite:///{store}",
+        AGENT_VARIABLE: _INTRUDER,
+        "LEASEHOLD_HOLDER": _INTRUDER,
+    }
 
 
 def _hold(environment: dict[str, str], path: Path) -> None:
     with connect(environment[ENVIRONMENT], holder=_HOLDER) as client:
-        client.files.lease(path, agent=_HOLDER, ttl=600, wait=False).detach()
+        for one in client.files.lease(path, agent=_HOLDER, ttl=600, wait=False).parts():
+            one.detach()
 
 
 def _run(
@@ -116,12 +133,18 @@ def _run(
     )
 
 
-def _seen(hook: str, done: subprocess.CompletedProcess[str], *, blocks: bool) -> Proof:
-    if blocks and _HOLDER in done.stderr:
-        return Proof(hook, True, "it refused a file that somebody else held, and named the holder")
-    if _HOLDER in done.stderr + done.stdout:
-        return Proof(hook, False, "it warns, and blocks nothing")
+def _seen(hook: str, done: subprocess.CompletedProcess[str], *, blocks: bool, warns: bool) -> Proof:
+    """Say what a hook did with a file that somebody else held."""
+    if _HOLDER in done.stderr + done.stdout and blocks is not warns:
+        did = (
+            "refused a file that somebody else held" if blocks else "warned of a file that somebody else held"
+        )
+        return Proof(hook, True, f"it {did}, and named the holder")
     said = (done.stderr or done.stdout).strip().splitlines()
     told = f"it said: {said[-1]}" if said else "it said nothing"
-    verb = "blocks, and does not know why" if blocks else "let a file through that somebody else held"
-    return Proof(hook, False, f"it {verb}; {told}")
+    did = (
+        "refused a file, and did not say whose it was"
+        if blocks
+        else "let a file through that somebody else held"
+    )
+    return Proof(hook, False, f"it {did}; {told}")

@@ -1,8 +1,8 @@
 """What git knows: which paths are staged or pushed, and where its hooks are.
 
 All of it is asked of git, in the environment that a hook has (GIT_INDEX_FILE, GIT_DIR): nothing is read or
-guessed beside it. A rename is two paths, the old name and the new one. Of a merge, what counts is what differs
-from every parent: what was taken over as it is, its author has answered for.
+guessed beside it. A rename is two paths, the old name and the new one. Of a merge, what counts is what
+differs from every parent: what was taken over as it is, its author has answered for.
 """
 
 import os
@@ -73,7 +73,7 @@ def _changed_against(top: str, commit: str) -> set[str]:
 
 
 def _merged(top: str) -> list[str]:
-    """Return what is being merged: as MERGE_HEAD says, or, as long as that is not written, the environment."""
+    """Return what is being merged: as MERGE_HEAD says or, before that is written, the environment."""
     try:
         where = git("rev-parse", "--git-path", "MERGE_HEAD", folder=top).removesuffix("\n")
         with open(os.path.join(top, where)) as file:
@@ -99,8 +99,19 @@ def pushed(top: str, remote: str, refs: Iterable[str]) -> list[str]:
         since = [*known, f"--remotes={remote}"] if _is_remote(top, remote) else [*known, "--remotes"]
         found.update(
             _paths(
-                git("log", "--format=", "--name-only", "--no-renames", "-c", "-z", local, "--not", *since, "--",
-                    folder=top)
+                git(
+                    "log",
+                    "--format=",
+                    "--name-only",
+                    "--no-renames",
+                    "-c",
+                    "-z",
+                    local,
+                    "--not",
+                    *since,
+                    "--",
+                    folder=top,
+                )
             )
         )
     return sorted(found)

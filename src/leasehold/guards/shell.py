@@ -1,8 +1,9 @@
 """Which files a shell command is about to write, as far as its text shows.
 
-Best effort, and pure but for one question: whether a path is a folder. Only literal paths count: targets of redirections, and arguments of commands that are
-known to write to them. What a variable, a pattern or a program decides when it runs is not seen; neither is
-what comes after a `cd` to such a place. A text that cannot be read names nothing.
+Best effort, and pure but for one question: whether a path is a folder. Only literal paths count: targets of
+redirections, and arguments of commands that are known to write to them. What a variable, a pattern or a
+program decides when it runs is not seen; neither is what comes after a `cd` to such a place. A text that
+cannot be read names nothing.
 """
 
 import posixpath
@@ -18,13 +19,28 @@ _DYNAMIC = frozenset("$`*?[{~")
 _ALL = ("rm", "rmdir", "unlink", "touch", "tee", "truncate", "shred")
 """Commands that write to every path they are given."""
 _LAST = ("cp", "ln", "install", "rsync", "mv")
-"""Commands that write to the last path they are given, or into it if that is a folder; `mv` to all of them."""
+"""Commands that write to the last path they are given, or into it if that is a folder; `mv` to all."""
 _IN_PLACE = ("sed", "perl")
 """Commands that write to the paths they are given if they have -i."""
 _WITH_VALUE = {"truncate": "sr", "touch": "dtr", "install": "mogS", "cp": "S", "ln": "S", "mv": "S"}
 """Short options, by command, whose value is the next word."""
 _TARGET_OPTION = re.compile(r"-t|--target-directory")
-_BEFORE = ("sudo", "command", "exec", "nohup", "time", "env", "builtin", "then", "do", "else", "if", "while", "!", "{")
+_BEFORE = (
+    "sudo",
+    "command",
+    "exec",
+    "nohup",
+    "time",
+    "env",
+    "builtin",
+    "then",
+    "do",
+    "else",
+    "if",
+    "while",
+    "!",
+    "{",
+)
 """Words that a command may come after."""
 
 
@@ -120,7 +136,9 @@ def _arguments_written(arguments: Sequence[_Word], place: _Place) -> list[str]:
     if name == "git":
         return _written_by_git(given)
     if name == "dd":
-        return [one.text.removeprefix("of=") for one in given if one.is_literal and one.text.startswith("of=")]
+        return [
+            one.text.removeprefix("of=") for one in given if one.is_literal and one.text.startswith("of=")
+        ]
     options, paths = _sorted(name, given)
     if name in _ALL:
         return _literal(paths)
@@ -152,7 +170,7 @@ def _sorted(name: str, given: Sequence[_Word]) -> tuple[list[_Word], list[_Word]
 
 
 def _written_last(options: Sequence[_Word], paths: Sequence[_Word], place: _Place) -> list[str]:
-    """Return where copies go: to the last path; below it, or the folder that an option names, if it is one."""
+    """Return where copies go: to the last path, or into it if it is a folder, or into an option's folder."""
     target, sources = _target_option(options), list(paths)
     if target is None:
         if len(paths) < 2:

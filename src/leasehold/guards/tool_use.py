@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from leasehold.guards.shell import written
-
 _PATH_FIELDS = {
     "Edit": "file_path",
     "MultiEdit": "file_path",
@@ -68,8 +66,10 @@ def read(text: bytes) -> Told:
 
 
 def paths_written(told: Told) -> list[str]:
-    """Return the absolute paths that a tool is about to write; raise Malformed if it should say, and does not."""
+    """Return the absolute paths that a tool is about to write; raise Malformed if it does not say which."""
     if told.tool == "Bash":
+        from leasehold.guards.shell import written
+
         return written(_text(told.tool_input, "command"), told.folder, os.path.isdir)
     field = _PATH_FIELDS.get(told.tool)
     if field is None:

@@ -1,7 +1,7 @@
 """What a guard answers: allowed, refused, or that it could not tell; and the exit code that says so.
 
-Pure. `block` stops who is refused, and also who cannot be told: nobody is let through by accident. `warn` only
-says so.
+Pure. `block` stops who is refused, and also who cannot be told: nobody is let through by accident. `warn`
+only says so.
 """
 
 from collections.abc import Sequence
@@ -9,6 +9,8 @@ from enum import Enum
 from typing import NamedTuple
 
 EXIT_USAGE = 64
+BYPASS_VARIABLE = "LEASEHOLD_BYPASS"
+"""Names the reason to bypass a guard, where no option can be given."""
 MODES = ("block", "warn")
 
 _SHOWN = 20
