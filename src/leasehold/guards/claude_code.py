@@ -6,6 +6,7 @@ the file since, it is as it was before, byte for byte. Else only our entries are
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,8 @@ from leasehold.guards.repository import GitTrouble, git, require_project, work_t
 from leasehold.guards.tool_use import TOOLS
 
 SETTINGS = Path(".claude", "settings.local.json")
-_COMMAND = " guard hook "
+_OURS = re.compile(rb" guard hook --(?:mode|release)\b")
+"""What our commands have in common, wherever leasehold is installed."""
 _TIMEOUT_SECONDS = int(DEADLINE_SECONDS) + 5
 """Longer than the hook's own deadline: Claude Code takes a time-out for a yes."""
 
@@ -50,10 +52,17 @@ def uninstall() -> list[str]:
     done = []
     if now is not None and _is_in(now):
         is_as_we_left_it = state.after == now
-        text = state.before if is_as_we_left_it else _without_ours(file, now, otherwise=state.before)
-        _restore(file, text, state.made_folder)
-        done.append(f"{file}: " + ("as it was before" if is_as_we_left_it else "all but our entries stays"))
+        text = (
+            state.before if is_as_we_left_it else _without_ours(file, now, existed=state.before is not None)
+        )
+        if text is None:
+            file.unlink()
+        else:
+            _write(file, text)
+        done.append(f"{file}: {'as it was before' if is_as_we_left_it else 'our entries are removed'}")
     shutil.rmtree(keep, ignore_errors=True)
+    if state.made_folder and not any(file.parent.iterdir()):
+        file.parent.rmdir()
     return done
 
 
@@ -87,18 +96,15 @@ def _hook(command: str) -> dict[str, Any]:
 
 def _is_ours(hook: Any) -> bool:
     command = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(command, str) and _COMMAND in command and "leasehold" in command
+    return isinstance(command, str) and _OURS.search(command.encode()) is not None
 
 
 def _is_in(text: bytes) -> bool:
-    return _COMMAND.encode() in text
+    return _OURS.search(text) is not None
 
 
-def _without_ours(file: Path, text: bytes, *, otherwise: bytes | None) -> bytes | None:
-    """Return settings without our hooks, and without what is empty because of that.
-
-    If nothing else is left, they are as they were before.
-    """
+def _without_ours(file: Path, text: bytes, *, existed: bool) -> bytes | None:
+    """Return settings without our hooks, and without what is empty because of that; None: nothing is left."""
     settings = _parsed(file, text)
     hooks = settings.get("hooks", {})
     for event in list(hooks):
@@ -110,7 +116,7 @@ def _without_ours(file: Path, text: bytes, *, otherwise: bytes | None) -> bytes 
             del hooks[event]
     if not hooks:
         settings.pop("hooks", None)
-    return _spelled(settings) if settings else otherwise
+    return _spelled(settings) if settings or existed else None
 
 
 def _spelled(settings: dict[str, Any]) -> bytes:
@@ -172,24 +178,15 @@ def _parsed(file: Path, text: bytes | None) -> dict[str, Any]:
         settings = json.loads(text)
         hooks = settings.get("hooks", {})
         understood = all(
-            isinstance(entry, dict) and isinstance(entry.get("hooks", []), list)
+            isinstance(entries, list)
+            and all(isinstance(entry, dict) and isinstance(entry.get("hooks", []), list) for entry in entries)
             for entries in hooks.values()
-            for entry in entries
         )
     except (ValueError, AttributeError, TypeError):
         understood = False
     if not understood:
         raise BadSettings(f"{file} is not what Claude Code's settings look like; mend it first")
     return dict(settings)
-
-
-def _restore(file: Path, text: bytes | None, made_folder: bool) -> None:
-    if text is not None:
-        _write(file, text)
-        return
-    file.unlink()
-    if made_folder and not any(file.parent.iterdir()):
-        file.parent.rmdir()
 
 
 def _write(file: Path, text: bytes) -> None:

@@ -2,6 +2,8 @@
 
 import os
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.cli.connecting import add_holder_option, holder_of
@@ -140,7 +142,6 @@ exit codes: 0 allowed, or nothing to say · 2 refused, or could not tell; with -
 
 
 def _guard(arguments: Namespace) -> int:
-    from leasehold.errors import InvalidInput
     from leasehold.guards.asking import Asker
     from leasehold.guards.judging import Case, judge
 
@@ -152,10 +153,8 @@ def _guard(arguments: Namespace) -> int:
         raise GuardUsage("--bypass needs a reason, which history keeps")
     bypass = os.environ.get(BYPASS_VARIABLE) if arguments.bypass is None else arguments.bypass
     asker = Asker(holder_of(arguments), arguments.store, arguments.tenant)
-    try:
+    with _never_as_a_refusal():
         verdict, found = judge(Case(arguments.paths, arguments.staged, arguments.pushed), asker, bypass)
-    except InvalidInput as error:
-        raise GuardUsage(str(error)) from None
     return _tell(arguments, verdict, found)
 
 
@@ -198,25 +197,37 @@ def _install(arguments: Namespace) -> int:
         )
     out = Output(arguments)
     done = []
-    if arguments.store is not None:
-        done.append(shared_store.install(arguments.store))
-    if arguments.target == "git":
-        done += git_hooks.install(arguments.mode)
-    elif arguments.target == "claude-code":
-        done.append(claude_code.install(arguments.mode))
+    with _never_as_a_refusal():
+        if arguments.store is not None:
+            done.append(shared_store.install(arguments.store))
+        if arguments.target == "git":
+            done += git_hooks.install(arguments.mode)
+        elif arguments.target == "claude-code":
+            done.append(claude_code.install(arguments.mode))
     return _tell_what_was_done(out, done)
 
 
 def _uninstall(arguments: Namespace) -> int:
     from leasehold.guards import claude_code, git_hooks, shared_store
 
-    out = Output(arguments)
     remove = {
         "git": git_hooks.uninstall,
         "claude-code": claude_code.uninstall,
         "store": shared_store.uninstall,
     }[arguments.target]
-    return _tell_what_was_done(out, remove())
+    with _never_as_a_refusal():
+        return _tell_what_was_done(Output(arguments), remove())
+
+
+@contextmanager
+def _never_as_a_refusal() -> Iterator[None]:
+    """Let what was given wrongly end with another exit code than 2, which says that somebody has a path."""
+    from leasehold.errors import InvalidInput
+
+    try:
+        yield
+    except InvalidInput as error:
+        raise GuardUsage(str(error)) from None
 
 
 def _tell_what_was_done(out: Output, done: "list[str]") -> int:

@@ -8,7 +8,7 @@ differs from every parent: what was taken over as it is, its author has answered
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from leasehold.errors import LeaseholdError
 from leasehold.files.project import project_of
@@ -125,7 +125,7 @@ def _is_remote(top: str, remote: str) -> bool:
     return remote in git("remote", folder=top).splitlines()
 
 
-def _paths(listing: str) -> Sequence[str]:
+def _paths(listing: str) -> list[str]:
     return [name for name in listing.split("\0") if name]
 
 

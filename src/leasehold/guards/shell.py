@@ -183,9 +183,9 @@ def _written_last(options: Sequence[_Word], paths: Sequence[_Word], place: _Plac
 
 
 def _target_option(options: Sequence[_Word]) -> _Word | None:
-    for option, value in zip(options, [*options[1:], None], strict=True):
-        if value is not None and _TARGET_OPTION.fullmatch(option.text):
-            return value
+    for place, option in enumerate(options):
+        if _TARGET_OPTION.fullmatch(option.text) and options[place + 1 :]:
+            return options[place + 1]
         if option.text.startswith("--target-directory="):
             return option._replace(text=option.text.partition("=")[2])
     return None
