@@ -8,6 +8,15 @@ import select
 import time
 
 _READ_BYTES = 65_536
+_ELSEWHERE = (
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "GIT_WORK_TREE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+)
+"""What would have git answer for another repository than that of the folder, as in hooks of that one."""
 
 
 class NoAnswer(OSError):
@@ -22,7 +31,7 @@ def ask(folder: str, *arguments: str, seconds: float) -> str | None:
             process = os.posix_spawnp(
                 "git",
                 ["git", "-C", folder, *arguments],
-                os.environ,
+                {name: value for name, value in os.environ.items() if name not in _ELSEWHERE},
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, writing, 1),

@@ -321,3 +321,30 @@ def test_a_signal_that_a_parent_has_blocked_still_ends_a_hook(hooked: Team) -> N
         assert hooked.hook(hooked.edit("a.py"), LEASEHOLD_GUARD_DEADLINE="0.2").code == BLOCK
     finally:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+
+
+def test_what_git_was_told_about_another_repository_does_not_lead_astray(
+    hooked: Team, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "other")
+    hooked.run("guard", "install", "--store", str(tmp_path / "store"))
+    hooked.hook(hooked.edit("a.py"))
+    elsewhere = {"GIT_DIR": str(tmp_path / "other" / ".git"), "GIT_WORK_TREE": str(tmp_path / "other")}
+    assert hooked.hook(hooked.edit("a.py", "session-2"), **elsewhere).code == BLOCK
+    assert not (hooked.top / ".leasehold").exists()
+
+
+def test_a_repository_without_a_name_stops_nobody_elsewhere(hooked: Team, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--depth", "1", f"file://{hooked.top}", "shallow")
+    git(tmp_path, "clone", "--quiet", str(hooked.top), "other")
+    git(tmp_path / "other", "config", "leasehold.project", "other")
+    at_home = {"cwd": str(tmp_path / "shallow")}
+    assert hooked.hook(hooked.edit(tmp_path / "other" / "a.py", **at_home)) == (0, "", "")
+    assert "set a name for it" in hooked.hook(hooked.edit(tmp_path / "shallow" / "a.py", **at_home)).err
+
+
+def test_a_folder_that_is_no_repository_guards_no_repository_in_it(hooked: Team) -> None:
+    above = hooked.top.parent
+    hooked.hook(hooked.edit("a.py"))
+    assert hooked.hook(hooked.edit("a.py", "session-2", cwd=str(above))) == (0, "", "")
+    assert hooked.hook(hooked.edit("a.py", "session-2"), CLAUDE_PROJECT_DIR=str(above / "gone")).code == BLOCK

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from leasehold.errors import LeaseholdError
 from leasehold.guards.hook import DEADLINE_SECONDS, RELEASE_OPTION
 from leasehold.guards.program import quoted_program
-from leasehold.guards.repository import GitTrouble, git, require_project, work_tree
+from leasehold.guards.repository import GitTrouble, answers, git, require_project, work_tree
 from leasehold.guards.tool_use import TOOLS
 
 SETTINGS = Path(".claude", "settings.local.json")
@@ -28,7 +28,7 @@ class BadSettings(LeaseholdError, code="BAD_SETTINGS"):
     """The settings of Claude Code cannot be read."""
 
 
-def install(mode: str) -> str:
+def install(mode: str) -> list[str]:
     """Add the hooks; return what was done."""
     home = _home()
     file = home / SETTINGS
@@ -41,7 +41,11 @@ def install(mode: str) -> str:
     _keep_state(_keep(home), _State(before, after, made_folder=not file.parent.exists()))
     file.parent.mkdir(exist_ok=True)
     _write(file, after)
-    return f"{file}: installed; it is in force in sessions that begin from now on"
+    done = [f"{file}: installed; it is in force in sessions that begin from now on"]
+    in_git = answers("rev-parse", folder=str(home))
+    if in_git and not answers("check-ignore", "--quiet", str(SETTINGS), folder=str(home)):
+        done.append(f"{SETTINGS} is yours alone, and git does not ignore it: add it to .gitignore")
+    return done
 
 
 def uninstall() -> list[str]:

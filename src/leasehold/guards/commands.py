@@ -203,7 +203,7 @@ def _install(arguments: Namespace) -> int:
         if arguments.target == "git":
             done += git_hooks.install(arguments.mode)
         elif arguments.target == "claude-code":
-            done.append(claude_code.install(arguments.mode))
+            done += claude_code.install(arguments.mode)
     return _tell_what_was_done(out, done)
 
 

@@ -24,14 +24,15 @@ class Home:
         return [path for path in paths if self._has(os.path.realpath(path))]
 
     def _has(self, place: str) -> bool:
-        if self._top is None:
-            return place == self._folder or place.startswith(f"{self._folder.rstrip('/')}/")
         top = top_of(place)
-        if top is None or top == self._top:
-            return top is not None
+        if self._top is None:
+            return top is None and f"{place}/".startswith(f"{self._folder.rstrip('/')}/")
+        return top == self._top or (top is not None and self._is_copy(top))
+
+    def _is_copy(self, top: str) -> bool:
+        """Say whether another work tree is of the same project."""
         try:
-            other = project_of(top)
-        except InvalidInput:  # Nobody can tell what is in there, and nothing of it was ever leased from here.
+            own, other = project_of(self._folder), project_of(top)
+        except InvalidInput:  # One of them has no name, so nothing can be leased in both.
             return False
-        own = project_of(self._top)
         return own is not None and other is not None and own.name == other.name

@@ -129,7 +129,8 @@ def _release(text: bytes) -> str:
 
 def _folder(told: "Told") -> str:
     """Return where the hook is at home, and looks for its store: wherever the agent is just now."""
-    return os.environ.get(PROJECT_VARIABLE) or told.folder
+    home = os.environ.get(PROJECT_VARIABLE, "")
+    return home if os.path.isdir(home) else told.folder
 
 
 def _agent(told: "Told") -> str:
