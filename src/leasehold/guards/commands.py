@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TARGETS = ("git", "claude-code")
 
 
-class GuardUsage(UsageError, code="USAGE", exit_code=EXIT_USAGE):
+class GuardUsage(UsageError, code="GUARD_USAGE", exit_code=EXIT_USAGE):
     """The command line cannot be understood; exit code 2 would say that somebody else has the path."""
 
 
