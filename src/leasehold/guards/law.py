@@ -35,8 +35,11 @@ class GuardBypassed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="g
 
     tenant: str
     resource: str
+    """What was about to be written."""
     held_by: str
+    """Who had leased it, or something around it."""
     reason: str
+    """Why it could not wait."""
 
     @property
     def filing(self) -> Filing:
