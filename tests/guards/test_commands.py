@@ -177,3 +177,10 @@ def test_leases_of_another_tenant_are_in_nobody_s_way(team: Team) -> None:
     team.run("acquire", "src/app.py", "--as", "a", "--tenant", "other")
     team.run("guard", "src/app.py", "--as", "b")
     team.run("guard", "src/app.py", "--as", "b", "--tenant", "other", code=2)
+
+
+def test_one_lease_that_is_in_the_way_of_many_paths_is_told_once(team: Team) -> None:
+    team.run("acquire", "src/", "--as", "a")
+    paths = [f"src/{number}.py" for number in range(9)]
+    (line,) = team.run("guard", *paths, "--as", "b", code=2).err.splitlines()
+    assert line.endswith(f"Next: leasehold acquire {' '.join(paths[:5])} --as b --wait 30s")

@@ -90,8 +90,8 @@ def test_what_makes_no_sense_is_blocked_or_in_warn_mode_told(hooked: Team, what:
     blocked = hooked.hook(told)
     assert (blocked.code, blocked.out) == (BLOCK, "")
     assert blocked.err.startswith("leasehold: could not tell whether this file is free to be changed: ")
-    hooked.run("guard", "install", "claude-code", "--mode", "warn")
-    warned = hooked.hook(told)
+    warning = hooked.command("PreToolUse").replace("--mode block || exit 2", "--mode warn")
+    warned = hooked.call(["sh", "-c", warning], told)
     assert (warned.code, warned.err) == (0, "")
     assert "could not tell" in json.loads(warned.out)["systemMessage"]
 

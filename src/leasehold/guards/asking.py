@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 4.0
 """How long a guard waits for another process to finish writing."""
+_PATHS_TOLD = 5
+"""How many paths a command to type next has, of those that one lease is in the way of."""
 
 
 class Asker(NamedTuple):
@@ -130,19 +132,23 @@ def standing(store: Store, name: FileName, asker: Asker) -> list[LeaseStatus]:
 
 
 def refusals(store: Store, found: Sequence[Refused], asker: Asker) -> list[str]:
-    """Say of each path who has it, why, until when, and what to type next."""
+    """Say of each lease that is in the way whose it is, why, until when, and what to type next."""
     if not found:
         return []
     from leasehold.engine.waiters import waiters
     from leasehold.errors import Held
     from leasehold.files.refusals import Asked, explained
 
+    by_lease: dict[str, list[Refused]] = {}
+    for one in found:
+        by_lease.setdefault(one.by.lease.lease_id, []).append(one)
     told = []
-    for name, by in found:
+    for (first, by), *others in by_lease.values():
         with store.snapshot() as snapshot:
-            waiting = len(waiters(snapshot, asker.tenant, name.resource))
-        asked = Asked([name.path], asker.agent, Mode.EXCLUSIVE)
-        told.append(str(explained(Held(f"{name.path} is held"), by, waiting, asked)))
+            waiting = len(waiters(snapshot, asker.tenant, first.resource))
+        paths = [first.path, *(other.name.path for other in others[: _PATHS_TOLD - 1])]
+        asked = Asked(paths, asker.agent, Mode.EXCLUSIVE)
+        told.append(str(explained(Held(f"{first.path} is held"), by, waiting, asked)))
     return told
 
 

@@ -6,6 +6,7 @@ does not understand is left to the parser, which knows all of it, and says what 
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -23,6 +24,8 @@ def main(given: Sequence[str]) -> int | None:
     paths, options = understood
     if sum((bool(paths), "staged" in options, "pushed" in options)) != 1 or sys.stderr is None:
         return None
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is no reason for a traceback.
     gc.disable()  # A process that lives for a tenth of a second has no garbage to collect.
     from leasehold.cli.connecting import holder_named, user_at_host
     from leasehold.cli.output import say_on_stderr
