@@ -348,3 +348,20 @@ def test_a_folder_that_is_no_repository_guards_no_repository_in_it(hooked: Team)
     hooked.hook(hooked.edit("a.py"))
     assert hooked.hook(hooked.edit("a.py", "session-2", cwd=str(above))) == (0, "", "")
     assert hooked.hook(hooked.edit("a.py", "session-2"), CLAUDE_PROJECT_DIR=str(above / "gone")).code == BLOCK
+
+
+def test_a_subagent_that_does_not_say_which_it_is_releases_nothing(hooked: Team) -> None:
+    hooked.hook(hooked.edit("a.py"))
+    assert hooked.ends("SubagentStop").code == 0
+    assert hooked.ends("SubagentStop", agent_id="x").code == 0
+    assert hooked.holders() == {"a.py": "session-1"}
+
+
+def test_a_command_claims_no_file_that_git_ignores_but_respects_who_has_it(hooked: Team) -> None:
+    (hooked.top / ".gitignore").write_text("*.log\nsrc/app.py\n")
+    for session in ("session-1", "session-2"):
+        assert hooked.hook(hooked.bash("make >build.log", session)) == (0, "", "")
+    assert hooked.hook(hooked.bash("sed -i s/a/b/ src/app.py; make >build.log")) == (0, "", "")
+    assert hooked.holders() == {"src/app.py": "session-2"}, "what is committed is not ignored"
+    hooked.run("acquire", "./build.log", "--as", "somebody")
+    assert hooked.hook(hooked.bash("make >build.log")).code == BLOCK

@@ -31,6 +31,8 @@ class BadSettings(LeaseholdError, code="BAD_SETTINGS"):
 def install(mode: str) -> list[str]:
     """Add the hooks; return what was done."""
     home = _home()
+    if (home / ".git").exists():
+        require_project(str(home))
     file = home / SETTINGS
     uninstall()  # What is there of ours may be from another place, or in another mode.
     before = _read(file)
@@ -42,8 +44,7 @@ def install(mode: str) -> list[str]:
     file.parent.mkdir(exist_ok=True)
     _write(file, after)
     done = [f"{file}: installed; it is in force in sessions that begin from now on"]
-    in_git = answers("rev-parse", folder=str(home))
-    if in_git and not answers("check-ignore", "--quiet", str(SETTINGS), folder=str(home)):
+    if (home / ".git").exists() and not answers("check-ignore", "--quiet", str(SETTINGS), folder=str(home)):
         done.append(f"{SETTINGS} is yours alone, and git does not ignore it: add it to .gitignore")
     return done
 
@@ -130,11 +131,9 @@ def _spelled(settings: dict[str, Any]) -> bytes:
 def _home() -> Path:
     """Return the folder that Claude Code is started in: the top of the work tree, or where we are."""
     try:
-        top = work_tree()
+        return Path(work_tree())
     except GitTrouble:
         return Path.cwd()
-    require_project(top)
-    return Path(top)
 
 
 def _keep(home: Path) -> Path:

@@ -108,8 +108,22 @@ def _judge(text: bytes) -> str:
     from leasehold.guards.asking import Asker
     from leasehold.guards.claiming import take
 
-    names = [file_at(path)[1] for path in ours]
-    return take(names, Asker(_agent(told)), reason=_CLAIMED_FOR, bypass=os.environ.get(BYPASS_VARIABLE, ""))
+    asker, bypass = Asker(_agent(told)), os.environ.get(BYPASS_VARIABLE, "")
+    by_path = {path: file_at(path)[1] for path in ours}
+    spared = _ignored(folder, ours) if told.tool == "Bash" else set()
+    claimed = [name for path, name in by_path.items() if path not in spared]
+    return take(list(by_path.values()), asker, claimed=claimed, reason=_CLAIMED_FOR, bypass=bypass)
+
+
+def _ignored(folder: str, paths: Sequence[str]) -> set[str]:
+    """Return the paths that git ignores: logs and the like, which every clone has for itself.
+
+    Who writes them in passing, by a command, needs no lease on them.
+    """
+    from leasehold import git
+
+    words = ("-c", "core.quotePath=false", "check-ignore", "--", *paths)
+    return set((git.ask(folder, *words, seconds=DEADLINE_SECONDS) or "").splitlines())
 
 
 def _release(text: bytes) -> str:
@@ -118,7 +132,7 @@ def _release(text: bytes) -> str:
 
     told = tool_use.read(text)
     name = os.environ.get(AGENT_VARIABLE)
-    if told.subagent and name:
+    if told.event == "SubagentStop" and (name or not told.subagent):
         return ""  # It goes by the name that the whole session has, which goes on.
     os.chdir(_folder(told))
     from leasehold.guards.asking import Asker, release
