@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def run(report: Report, folder: Path) -> None:
     program = str(Path(sys.executable).with_name("leasehold"))
     hook = [program, "guard", "hook", "--mode", "block"]
     numbers = count()
-    commands = {
+    commands: dict[str, tuple[list[str], Callable[[], bytes]]] = {
         "an empty program": ([sys.executable, "-c", "pass"], lambda: b""),
         "guard PATH": ([program, "guard", "held.py", "--as", "ada"], lambda: b""),
         "guard PATH, refused": ([program, "guard", "held.py", "--as", "ben"], lambda: b""),

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from leasehold.guards.program import quoted_program
 from tests.files.conftest import git
 from tests.guards.conftest import Team
 from tests.guards.test_git_hooks import everything
@@ -163,12 +164,10 @@ def test_hooks_are_at_the_top_of_the_work_tree_from_wherever_they_are_installed(
 
 
 def test_a_path_with_a_blank_is_quoted(team: Team, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leasehold.guards import program
-
     folder = tmp_path / "my tools"
     folder.mkdir()
     (folder / "leasehold").touch(mode=0o755)
-    monkeypatch.setattr(program.sys, "executable", str(folder / "python"))
-    assert program.quoted_program() == f"'{folder}/leasehold'"
+    monkeypatch.setattr("sys.executable", str(folder / "python"))
+    assert quoted_program() == f"'{folder}/leasehold'"
     (folder / "leasehold").unlink()
-    assert program.quoted_program() == f"'{folder}/python' -m leasehold"
+    assert quoted_program() == f"'{folder}/python' -m leasehold"

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,8 +42,9 @@ def test_what_only_begins_alike_is_not_refused(team: Team) -> None:
 def test_an_agent_s_name_comes_from_the_option_or_the_environment(team: Team) -> None:
     team.run("acquire", "src/", "--as", "a")
     for variable in ("LEASEHOLD_AGENT", "LEASEHOLD_HOLDER", "CLAUDE_CODE_SESSION_ID"):
-        team.run("guard", "src/app.py", **{variable: "a"})
-        team.run("guard", "src/app.py", "--as", "b", code=2, **{variable: "a"})
+        named: dict[str, Any] = {variable: "a"}
+        team.run("guard", "src/app.py", **named)
+        team.run("guard", "src/app.py", "--as", "b", code=2, **named)
     team.run("guard", "src/app.py", code=2)
     assert "--as needs a name" in team.run("guard", "src/app.py", "--as", "", code=64).err
 
@@ -89,7 +91,7 @@ def test_a_store_that_was_named_and_is_not_there_means_nobody_can_tell(
     url = f"sqlite:///{tmp_path}/gone"
     if how == "git":
         git(team.top, "config", "leasehold.url", url)
-    named = {"environment": {"LEASEHOLD_URL": url}}.get(how, {})
+    named: dict[str, Any] = {"environment": {"LEASEHOLD_URL": url}}.get(how, {})
     option = ["--store", url] if how == "option" else []
     assert "could not tell" in team.run("guard", "src/app.py", *option, code=3, **named).err
     assert not (tmp_path / "gone").exists()

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_an_index_of_its_own_counts_and_the_usual_one_does_not(guarded: Team, tm
     guarded.git("add", "free.py")
     assert guarded.git("commit", "-m", "only one", "--only", "free.py", agent="b").code == 0
     assert guarded.git("commit", "-m", "only one", "--only", "src/app.py", agent="b").code != 0
-    other = {"GIT_INDEX_FILE": str(tmp_path / "index")}
+    other: dict[str, Any] = {"GIT_INDEX_FILE": str(tmp_path / "index")}
     guarded.git("read-tree", "HEAD", **other)
     assert guarded.git("commit", "--allow-empty", "-m", "nothing", agent="b", **other).code == 0
 

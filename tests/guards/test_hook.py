@@ -233,7 +233,7 @@ def test_an_end_that_cannot_be_recorded_is_told_and_keeps_nobody(hooked: Team) -
 def test_the_first_edit_makes_a_store_unless_somebody_has_named_one_that_is_gone(
     hooked: Team, tmp_path: Path
 ) -> None:
-    gone = {"LEASEHOLD_URL": f"sqlite:///{tmp_path}/gone"}
+    gone: dict[str, Any] = {"LEASEHOLD_URL": f"sqlite:///{tmp_path}/gone"}
     blocked = hooked.hook(hooked.edit("a.py"), **gone)
     assert blocked.code == BLOCK
     assert not (tmp_path / "gone").exists()
@@ -329,7 +329,10 @@ def test_what_git_was_told_about_another_repository_does_not_lead_astray(
     git(tmp_path, "init", "other")
     hooked.run("guard", "install", "--store", str(tmp_path / "store"))
     hooked.hook(hooked.edit("a.py"))
-    elsewhere = {"GIT_DIR": str(tmp_path / "other" / ".git"), "GIT_WORK_TREE": str(tmp_path / "other")}
+    elsewhere: dict[str, Any] = {
+        "GIT_DIR": str(tmp_path / "other" / ".git"),
+        "GIT_WORK_TREE": str(tmp_path / "other"),
+    }
     assert hooked.hook(hooked.edit("a.py", "session-2"), **elsewhere).code == BLOCK
     assert not (hooked.top / ".leasehold").exists()
 
