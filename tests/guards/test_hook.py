@@ -368,3 +368,8 @@ def test_a_command_claims_no_file_that_git_ignores_but_respects_who_has_it(hooke
     assert hooked.holders() == {"src/app.py": "session-2"}, "what is committed is not ignored"
     hooked.run("acquire", "./build.log", "--as", "somebody")
     assert hooked.hook(hooked.bash("make >build.log")).code == BLOCK
+
+
+def test_whatever_is_in_a_name_steers_no_terminal(hooked: Team) -> None:
+    hooked.run("acquire", "./a.py", "--as", "x\x9b31m")
+    assert "held by x\\u009b31m since" in hooked.hook(hooked.edit("a.py")).err

@@ -40,9 +40,9 @@ def main(arguments: Sequence[str]) -> NoReturn:
     act = _release if RELEASE_OPTION in arguments else _judge
     deadline = Deadline(_seconds(), lambda: say(_could_not(act, _LATE)))
     try:
-        problem = act(sys.stdin.buffer.read())
+        problem = _escaped(act(sys.stdin.buffer.read()))
     except BaseException as error:
-        problem = _could_not(act, str(error) or type(error).__name__)
+        problem = _escaped(_could_not(act, str(error) or type(error).__name__))
     deadline.answer(lambda: say(problem))
 
 
@@ -78,6 +78,15 @@ def _say_that_it_failed(problem: str) -> int:
     if problem:
         _write(2, f"leasehold: {problem}\n")
     return EXIT_FAILED if problem else 0
+
+
+def _escaped(problem: str) -> str:
+    """Return a problem as it may be shown: whatever is in names, it steers no terminal."""
+    if not problem:
+        return ""
+    from leasehold.cli.output import escaped
+
+    return "\n".join(map(escaped, problem.split("\n")))
 
 
 def _write(stream: int, text: str) -> None:
