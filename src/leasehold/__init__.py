@@ -9,66 +9,6 @@ with leasehold.connect() as leases:
 
 from typing import TYPE_CHECKING, Any
 
-from leasehold.client.blocking.client import Client
-from leasehold.client.blocking.lease import HeldLease
-from leasehold.client.blocking.leases import HeldLeases
-from leasehold.client.connect import connect
-from leasehold.client.inputs import Duration, Page
-from leasehold.engine.questions import LeaseStatus, Waiter
-from leasehold.errors import (
-    AlreadyHeld,
-    AlreadyWaiting,
-    BudgetExceeded,
-    BudgetExhausted,
-    ClientClosed,
-    Deadlock,
-    Held,
-    HistoryPruned,
-    InvalidInput,
-    JobCancelled,
-    JobUnknown,
-    LeaseExists,
-    LeaseExpired,
-    LeaseholdError,
-    LeaseLost,
-    LeaseNotFound,
-    LeasePending,
-    LeaseTerminal,
-    LedgerBroken,
-    LimitExceeded,
-    NotAcquired,
-    NothingGranted,
-    NotHolder,
-    NotPermitted,
-    OutlivesParent,
-    Refused,
-    RenewalDoesNotExtend,
-    RenewalsExhausted,
-    ScopeDenied,
-    ScopeExceeded,
-    StoreBusy,
-    StoreDamaged,
-    StoreError,
-    StoreFailed,
-    StoreFull,
-    StoreRejected,
-    StoreReplaced,
-    StoreUnusable,
-    UnknownTime,
-    WaitTimeout,
-    WrongProcess,
-)
-from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.model import (
-    Lease,
-    LeaseState,
-    Mode,
-    ReleaseReason,
-)
-from leasehold.kernel.lease.scope import Scope
-from leasehold.kernel.ledger.chain import Entry
-from leasehold.kernel.ledger.events import Token
-
 if TYPE_CHECKING:
     from leasehold.certificates.certificate import Certificate
     from leasehold.certificates.errors import NotProven, StaleToken
@@ -78,6 +18,65 @@ if TYPE_CHECKING:
     from leasehold.client.aio.connect import connect_async
     from leasehold.client.aio.lease import AsyncHeldLease
     from leasehold.client.aio.leases import AsyncHeldLeases
+    from leasehold.client.blocking.client import Client
+    from leasehold.client.blocking.lease import HeldLease
+    from leasehold.client.blocking.leases import HeldLeases
+    from leasehold.client.connect import connect
+    from leasehold.client.inputs import Duration, Page
+    from leasehold.engine.questions import LeaseStatus, Waiter
+    from leasehold.errors import (
+        AlreadyHeld,
+        AlreadyWaiting,
+        BudgetExceeded,
+        BudgetExhausted,
+        ClientClosed,
+        Deadlock,
+        Held,
+        HistoryPruned,
+        InvalidInput,
+        JobCancelled,
+        JobUnknown,
+        LeaseExists,
+        LeaseExpired,
+        LeaseholdError,
+        LeaseLost,
+        LeaseNotFound,
+        LeasePending,
+        LeaseTerminal,
+        LedgerBroken,
+        LimitExceeded,
+        NotAcquired,
+        NothingGranted,
+        NotHolder,
+        NotPermitted,
+        OutlivesParent,
+        Refused,
+        RenewalDoesNotExtend,
+        RenewalsExhausted,
+        ScopeDenied,
+        ScopeExceeded,
+        StoreBusy,
+        StoreDamaged,
+        StoreError,
+        StoreFailed,
+        StoreFull,
+        StoreRejected,
+        StoreReplaced,
+        StoreUnusable,
+        UnknownTime,
+        WaitTimeout,
+        WrongProcess,
+    )
+    from leasehold.kernel.lease.budget import Budget
+    from leasehold.kernel.lease.model import (
+        Lease,
+        LeaseState,
+        Mode,
+        ReleaseReason,
+    )
+    from leasehold.kernel.lease.scope import Scope
+    from leasehold.kernel.ledger.chain import Entry
+    from leasehold.kernel.ledger.events import Token
 
 __version__ = "0.1.0"
 
@@ -150,23 +149,36 @@ __all__ = [
     "verify_certificate",
 ]
 
-# Loaded when they are first asked for: asyncio alone takes longer to import than all the rest.
-_LATER = {
-    "AsyncClient": "leasehold.client.aio.client",
-    "AsyncHeldLease": "leasehold.client.aio.lease",
-    "AsyncHeldLeases": "leasehold.client.aio.leases",
-    "Certificate": "leasehold.certificates.certificate",
-    "NotProven": "leasehold.certificates.errors",
-    "StaleToken": "leasehold.certificates.errors",
-    "TrustedKeys": "leasehold.certificates.keys",
-    "connect_async": "leasehold.client.aio.connect",
-    "verify_certificate": "leasehold.certificates.verifying",
+# Where to find what is no error. All of it is loaded when it is first asked for: commands and hooks are run
+# all the time, and need a small part of it.
+_MODULES = {
+    "leasehold.certificates.certificate": ("Certificate",),
+    "leasehold.certificates.errors": ("NotProven", "StaleToken"),
+    "leasehold.certificates.keys": ("TrustedKeys",),
+    "leasehold.certificates.verifying": ("verify_certificate",),
+    "leasehold.client.aio.client": ("AsyncClient",),
+    "leasehold.client.aio.connect": ("connect_async",),
+    "leasehold.client.aio.lease": ("AsyncHeldLease",),
+    "leasehold.client.aio.leases": ("AsyncHeldLeases",),
+    "leasehold.client.blocking.client": ("Client",),
+    "leasehold.client.blocking.lease": ("HeldLease",),
+    "leasehold.client.blocking.leases": ("HeldLeases",),
+    "leasehold.client.connect": ("connect",),
+    "leasehold.client.inputs": ("Duration", "Page"),
+    "leasehold.engine.questions": ("LeaseStatus", "Waiter"),
+    "leasehold.kernel.lease.budget": ("Budget",),
+    "leasehold.kernel.lease.model": ("Lease", "LeaseState", "Mode", "ReleaseReason"),
+    "leasehold.kernel.lease.scope": ("Scope",),
+    "leasehold.kernel.ledger.chain": ("Entry",),
+    "leasehold.kernel.ledger.events": ("Token",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LATER[name]), name)
+    found = globals()[name] = getattr(import_module(_HOMES.get(name, "leasehold.errors")), name)
+    return found

@@ -2,6 +2,6 @@
 
 import sys
 
-from leasehold.cli.entry import main
+from leasehold.cli import main
 
 sys.exit(main())

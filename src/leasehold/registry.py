@@ -14,6 +14,7 @@ from leasehold.engine.questions import Certify, Question
 from leasehold.engine.registrar import Registrar, Reply
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.files.questions import FindAround, find_around
+from leasehold.guards.law import guard_family
 from leasehold.kernel.lease.family import lease_family
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.family import Families
@@ -31,7 +32,7 @@ from leasehold.workflows.questions import REPLIES as WORKFLOW_REPLIES
 def all_families(quotas: Quotas | None = None) -> Families:
     """Return all families, with quotas for those who claim leases through this engine."""
     return Families(
-        (lease_family(quotas), settings_family(), work_family(), workflow_family()),
+        (lease_family(quotas), settings_family(), work_family(), workflow_family(), guard_family()),
     )
 
 

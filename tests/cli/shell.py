@@ -165,7 +165,8 @@ class Shell:
         self.environment = {
             name: value
             for name, value in os.environ.items()
-            if name == "PYTHONPATH" or not name.startswith(("LEASEHOLD_", "PYTHON", "NO_COLOR", "TERM"))
+            if name == "PYTHONPATH"
+            or not name.startswith(("CLAUDE_", "LEASEHOLD_", "PYTHON", "NO_COLOR", "TERM"))
         }
         # Bytecode is kept, as it is where leasehold is installed; but not among the sources.
         self.environment |= {"LEASEHOLD_URL": self.url, "PYTHONPYCACHEPREFIX": str(bytecode), "TERM": "xterm"}

@@ -34,12 +34,12 @@ VALUES = (
 )  # fmt: skip
 
 COMMANDS = all_commands()
-ENDLESS = {"demo", "watch"} | COMMANDS.with_child
-"""Commands that end by themselves only after a while, if at all."""
+ENDLESS = {"demo", "watch", "guard hook"} | COMMANDS.with_child
+"""Commands that end by themselves only after a while, if at all, or end the process with them."""
 QUICK = sorted(COMMANDS.by_name.keys() - COMMANDS.groups - ENDLESS)
 GLOBAL = {"--store", "--tenant", "--durability"}
 SWITCHES = {"--json", "--group", "--no-color", "--help"}
-EXIT_CODES = {0, 1, 2, 75, 76}
+EXIT_CODES = {0, 1, 2, 3, 64, 75, 76}
 
 
 class Said(NamedTuple):

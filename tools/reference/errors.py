@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 import leasehold.cli
+import leasehold.guards
 from leasehold import errors
 from leasehold.certificates.errors import NotProven
 from leasehold.errors import LeaseholdError, StoreError
@@ -92,8 +93,10 @@ def _tree(root: type[_Kind]) -> Iterator[type[_Kind]]:
 
 
 def _cli_errors() -> list[type[LeaseholdError]]:
-    for module in pkgutil.walk_packages(leasehold.cli.__path__, "leasehold.cli."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    found = {kind for kind in _tree(LeaseholdError) if kind.__module__.startswith("leasehold.cli")}
+    places = ("leasehold.cli.", "leasehold.guards.")
+    for package, place in zip((leasehold.cli, leasehold.guards), places, strict=True):
+        for module in pkgutil.walk_packages(package.__path__, place):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    found = {kind for kind in _tree(LeaseholdError) if kind.__module__.startswith(places)}
     return sorted(found, key=lambda kind: kind.code)

@@ -2,9 +2,8 @@
 
 from typing import get_args
 
-from leasehold.kernel.lease.events import (
-    LeaseEvent,
-)
+from leasehold.guards.law import GuardBypassed
+from leasehold.kernel.lease.events import LeaseEvent
 from leasehold.kernel.ledger.events import OwnEvent
 from leasehold.workflows.law.events import EVENTS as WORKFLOW_EVENTS
 from tools.reference.source import Field, class_node, docstring, fields, public_classes
@@ -23,7 +22,7 @@ A [`Tick`](../concepts/time.md) is a reading of the authority's clock: `value` i
 def events_page() -> str:
     """Return the page."""
     lease_events, store_events = get_args(LeaseEvent), get_args(OwnEvent)
-    common = _common((*lease_events, *WORKFLOW_EVENTS, *store_events))
+    common = _common((*lease_events, *WORKFLOW_EVENTS, GuardBypassed, *store_events))
     parts = [
         "## Every event has",
         field_table(common),
@@ -31,6 +30,8 @@ def events_page() -> str:
         *(_section(kind, common) for kind in lease_events),
         "## About workflows",
         *(_section(kind, common) for kind in WORKFLOW_EVENTS),
+        "## About guards",
+        _section(GuardBypassed, common),
         "## About the store",
         *(_section(kind, common) for kind in store_events),
     ]

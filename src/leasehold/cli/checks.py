@@ -18,6 +18,7 @@ from leasehold.engine.audit import audit
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.port import WouldBlock
 from leasehold.errors import LeaseholdError, StoreBusy
+from leasehold.guards.proof import prove
 from leasehold.kernel.ledger.authority import observe
 from leasehold.kernel.ledger.events import EpochRaised
 from leasehold.registry import FAMILIES
@@ -72,6 +73,13 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
         yield _finding("ledger", lambda: _ledger(store, progress))
     finally:
         store.close()
+
+
+def examine_hooks() -> Iterator[Finding]:
+    """Have every hook that guards the repository around us prove that it does."""
+    for proof in prove(Path.cwd()):
+        advice = None if proof.holds else "install it again: leasehold guard install git, or claude-code"
+        yield Finding("hooks", proof.holds, f"{proof.hook}: {proof.detail}", advice)
 
 
 def _finding(check: str, look: Callable[[], str]) -> Finding:

@@ -5,6 +5,7 @@ things it is there to find.
 """
 
 from argparse import Namespace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from leasehold.cli.output import Output
@@ -29,7 +30,8 @@ def add_commands(commands: Commands) -> None:
 Checks the SQLite library, the file system, permissions, the store's files, the schema, the clock, whether a
 writer keeps everybody waiting, the storage (SQLite's pages, each index against its table, and that the
 schema has nothing that leasehold did not make), and the whole ledger: that its chain is unbroken, that the
-tables say what it says, and that no invariant is violated. Changes nothing.
+tables say what it says, and that no invariant is violated. If `leasehold guard install` has put hooks into
+the repository that you are in, each is made to refuse a file, in a store made for that. Changes nothing.
 
 example:
   leasehold doctor --store /srv/leases
@@ -39,13 +41,13 @@ exit codes: 0 all is well · 1 a problem was found, or an error · 2 wrong usage
 
 
 def _doctor(arguments: Namespace) -> int:
-    from leasehold.cli.checks import examine
+    from leasehold.cli.checks import examine, examine_hooks
 
     out = Output(arguments)
     path = store_path(arguments)
     progress = Progress("checking", out)
     findings = []
-    for finding in examine(path, progress):
+    for finding in chain(examine(path, progress), examine_hooks()):
         progress.clear()
         findings.append(finding)
         if not out.as_json:

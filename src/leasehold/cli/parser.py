@@ -42,11 +42,14 @@ class UsageError(LeaseholdError, code="USAGE", exit_code=EXIT_USAGE):
 
 
 class _Parser(argparse.ArgumentParser):
+    usage_error: type[UsageError] = UsageError
+    """What is raised if its arguments make no sense."""
+
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **options)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}; see `{self.prog} --help`")
+        raise self.usage_error(f"{message}; see `{self.prog} --help`")
 
 
 class Commands:
@@ -62,18 +65,29 @@ class Commands:
         self._parsers = self.main.add_subparsers(
             dest="command", metavar="COMMAND", title="commands", parser_class=_Parser
         )
-        self.by_name: dict[str, argparse.ArgumentParser] = {}
+        self.by_name: dict[str, _Parser] = {}
         """Commands of a group are named after it: `config get`."""
         self.groups: set[str] = set()
         self.with_child: set[str] = set()
         """Those that run another command, which is written after `--`."""
 
     def add(
-        self, name: str, runner: Runner, summary: str, *, details: str, has_child: bool = False
+        self,
+        name: str,
+        runner: Runner,
+        summary: str,
+        *,
+        details: str,
+        has_child: bool = False,
+        usage_error: type[UsageError] = UsageError,
     ) -> argparse.ArgumentParser:
-        """Add a command; `details` says more than the summary, with an example and exit codes."""
+        """Add a command; `details` says more than the summary, with an example and exit codes.
+
+        A name of two words is a command beside the one that its first word names: `guard install`.
+        """
         parser = _add_parser(self._parsers, name, summary, details)
         parser.set_defaults(runner=runner)
+        parser.usage_error = usage_error
         self.by_name[name] = parser
         if has_child:
             self.with_child.add(name)
@@ -112,7 +126,7 @@ class Group:
 
 def _add_parser(
     parsers: "argparse._SubParsersAction[_Parser]", name: str, summary: str, details: str
-) -> argparse.ArgumentParser:
+) -> _Parser:
     parser = parsers.add_parser(
         name,
         help=summary,
@@ -178,6 +192,7 @@ def all_commands() -> Commands:
         top,
         upkeep,
     )
+    from leasehold.guards import commands as guards
     from leasehold.mcp import commands as mcp
     from leasehold.metrics import commands as metrics
     from leasehold.settings import commands as settings
@@ -186,8 +201,8 @@ def all_commands() -> Commands:
 
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
-    faces = (work, workflows, settings, metrics)
-    for group in (*holding, certificates, running, mcp, ledger, pruning, *faces, upkeep, doctor, demo):
+    faces = (guards, mcp, work, workflows, settings, metrics)
+    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 
@@ -195,6 +210,7 @@ def all_commands() -> Commands:
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """Return what the arguments ask for; raise UsageError, with a suggestion, if they make no sense."""
     commands = all_commands()
+    argv = _with_two_words_as_one(commands, argv)
     name = _command_name(commands, argv)
     child: list[str] | None = None
     takes_child = name in commands.with_child
@@ -215,9 +231,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def _with_two_words_as_one(commands: Commands, argv: Sequence[str]) -> list[str]:
+    """Return the arguments with a command's name of two words, such as `guard install`, as one of them."""
+    place = next((place for place, _ in _words(commands.main, argv)), len(argv))
+    title = " ".join(argv[place : place + 2])
+    is_one = title in commands.by_name and argv[place] not in commands.groups
+    return [*argv[:place], title, *argv[place + 2 :]] if is_one else list(argv)
+
+
 def _command_name(commands: Commands, argv: Sequence[str]) -> str | None:
     """Return the command that is meant; refuse one that there is not."""
-    words = _words(commands.main, argv)
+    words = (word for _, word in _words(commands.main, argv))
     name = next(words, None)
     if name is not None and name not in commands.by_name:
         known = [one for one in commands.by_name if " " not in one]
@@ -231,15 +255,15 @@ def _command_name(commands: Commands, argv: Sequence[str]) -> str | None:
     return title
 
 
-def _words(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Iterator[str]:
-    """Yield the arguments that are neither a global option nor the value of one."""
+def _words(parser: argparse.ArgumentParser, argv: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the arguments that are neither a global option nor the value of one, each with its place."""
     takes_value = {name: action.nargs is None for action in parser._actions for name in action.option_strings}
     skip = False
-    for argument in argv:
+    for place, argument in enumerate(argv):
         if skip:
             skip = False
         elif not argument.startswith("-"):
-            yield argument
+            yield place, argument
         elif (name := argument.partition("=")[0]) in takes_value:
             skip = takes_value[name] and "=" not in argument
         else:
@@ -258,7 +282,7 @@ def _refuse_unknown(
     if lacks_child and not _near(argument, options):  # It is the child's argument, or an option of the child.
         raise UsageError(f"unexpected argument {argument!r}; {_lacks_child(parser)}")
     if argument.startswith("-"):
-        raise UsageError(_unknown("option", argument, options, parser.prog))
+        raise parser.usage_error(_unknown("option", argument, options, parser.prog))
     several = [
         action.metavar for action in parser._actions if action.nargs == "+" and not action.option_strings
     ]

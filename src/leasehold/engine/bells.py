@@ -14,18 +14,27 @@ thread can wait for it without another thread's help, and an event loop like for
 
 import itertools
 import re
-import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from leasehold.kernel.lease.ticket import NEXT_IN_LINE
+
+if TYPE_CHECKING:
+    import socket
 
 _ADDRESS = re.compile(r"([0-9a-f]{16})\.([0-9]{1,19})(\??)", re.ASCII)
 _DATAGRAM_BYTES = 4096
 _FULL = 8
 """So many unheard rings may be all that there was room for: then everybody at this bell had better ask."""
+
+
+def datagram_socket() -> "socket.socket":
+    """Return a socket for rings."""
+    import socket  # Only here: who never waits need not load it.
+
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 
 
 class Ring(IntEnum):
@@ -39,7 +48,7 @@ class Ring(IntEnum):
 class Bell:
     """Where one thread, or the tasks of one event loop, are rung for."""
 
-    def __init__(self, name: str, receiver: socket.socket, dispose: Callable[[], None]) -> None:
+    def __init__(self, name: str, receiver: "socket.socket", dispose: Callable[[], None]) -> None:
         self.name = name
         self._receiver = receiver
         self.dispose = dispose
@@ -130,6 +139,8 @@ class LocalBells:
 
     def take(self) -> Bell | None:
         """Return a bell to listen at."""
+        import socket  # Only here: who never waits need not load it.
+
         receiver, sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         sender.setblocking(False)
         name = f"{next(self._names):016x}"

@@ -12,7 +12,6 @@ unless it has read its clock before; it gets UnknownTime rather than a guess.
 
 import itertools
 import os
-import random
 import re
 import threading
 import time
@@ -117,8 +116,10 @@ class Ids:
 
     def restart(self) -> None:
         """Draw other random numbers, behind a new lock, than the process we were forked from."""
+        from random import Random  # Only here: who only looks makes no ids.
+
         self._lock = threading.Lock()
-        self._random = random.Random(os.urandom(16))
+        self._random = Random(os.urandom(16))
         self._last = 0
         self._name = self.new()
         self._numbers = itertools.count(1)

@@ -8,7 +8,6 @@ libsodium is loaded when the first key is needed, because starting up must be qu
 """
 
 from collections.abc import Callable
-from hashlib import sha256
 from typing import Protocol
 
 SEED_BYTES = 32
@@ -50,6 +49,8 @@ def new_key() -> SigningKey:
 
 def key_id_of(public_key: bytes) -> str:
     """Return the name of a key: 16 hexadecimal digits."""
+    from hashlib import sha256
+
     return sha256(b"leasehold key 1" + public_key).digest()[:KEY_ID_BYTES].hex()
 
 

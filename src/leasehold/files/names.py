@@ -76,6 +76,14 @@ def file_at(path: AnyPath) -> tuple[str, FileName]:
     return place, FileName(resource, shown(resource))
 
 
+def entry_at(path: str) -> FileName:
+    """Return what an entry of a folder is called, as git means it: a link is not followed."""
+    text = _text(path)
+    folder, name = os.path.split(os.path.join(_working_directory(), text))
+    resource = _checked(_resource(os.path.join(os.path.realpath(folder), name), "", folder=False), text)
+    return FileName(resource, shown(resource))
+
+
 def _plain(base: str, text: str) -> str:
     """Return the path that is meant by one that is no pattern: as it is written, or without its escapes."""
     here = os.path.join(base, text)

@@ -8,6 +8,7 @@ import os
 from functools import lru_cache
 from typing import NamedTuple
 
+from leasehold import git
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.globs import escape
 
@@ -28,12 +29,18 @@ class Project(NamedTuple):
 
 def project_of(folder: str) -> Project | None:
     """Return the project that a folder belongs to; None if it is in no repository. Links are resolved."""
+    top = top_of(folder)
+    return None if top is None else _project(top)
+
+
+def top_of(folder: str) -> str | None:
+    """Return the top of the work tree that a folder, or a file, is in; None if it is in none."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         above = os.path.dirname(folder)
         if above == folder:
             return None
         folder = above
-    return _project(folder)
+    return folder
 
 
 @lru_cache(maxsize=64)
@@ -58,14 +65,9 @@ def _project(top: str) -> Project:
 
 def _git(top: str, *arguments: str) -> str:
     """Return what git answers; empty if it refuses."""
-    import subprocess  # Only here: it would make up a good part of importing leasehold.
-
     try:
-        found = subprocess.run(
-            ["git", "-C", top, *arguments], capture_output=True, text=True, timeout=_SECONDS, check=False
-        )
-    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired) as error:
+        return (git.ask(top, *arguments, seconds=_SECONDS) or "").strip()
+    except OSError as error:
         raise InvalidInput(
             f"{top} is a git work tree, and git cannot be asked: {error}", field="path"
         ) from error
-    return found.stdout.strip() if found.returncode == 0 else ""

@@ -1,14 +1,18 @@
 """What can be asked about files: which leases stand around a path."""
 
-from leasehold.engine.port import Snapshot
+from typing import TYPE_CHECKING
+
+from leasehold.engine.port import Snapshot, Store
 from leasehold.engine.questions import LeaseStatus, Question
-from leasehold.engine.registrar import Registrar
 from leasehold.engine.status import live, read_leases, statuses_of, tree_around
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.model import LeaseState, Mode
 from leasehold.kernel.lease.paths import related
 from leasehold.kernel.lease.records import FIRST_AROUND
 from leasehold.kernel.ledger.records import EVERYTHING
+
+if TYPE_CHECKING:
+    from leasehold.engine.registrar import Registrar
 
 _NEXT_PAGE = 16
 
@@ -25,11 +29,16 @@ class FindAround(Question, frozen=True, kw_only=True, omit_defaults=True, tag="f
     against: Mode | None = None
 
 
-def find_around(registrar: Registrar, question: FindAround) -> list[LeaseStatus]:
+def find_around(registrar: "Registrar", question: FindAround) -> list[LeaseStatus]:
     """Answer who stands around a path."""
+    return around(registrar.store, question)
+
+
+def around(store: Store, question: FindAround) -> list[LeaseStatus]:
+    """Answer who stands around a path, as a store knows it; the epoch that it is in must be open."""
     if question.tenant is None:
         raise InvalidInput("name the tenant whose leases are meant", field="tenant")
-    with registrar.store.snapshot() as snapshot:
+    with store.snapshot() as snapshot:
         if question.against is None:
             return _around(snapshot, question.tenant, question.resource, EVERYTHING)[0]
         limit, more = FIRST_AROUND, True

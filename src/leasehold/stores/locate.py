@@ -11,32 +11,42 @@ the main work tree: programs in different folders of it have to agree on one sto
 import os
 from pathlib import Path
 
+from leasehold import git
 from leasehold.engine.port import Store
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.family import Families
-from leasehold.stores.memory import MemoryStore
 
 FOLDER = ".leasehold"
 _MARKS = ("identity", "leases.db")
 """What makes a folder a store, or one that has lost its identity: to open that tells what is wrong."""
 ENVIRONMENT = "LEASEHOLD_URL"
+_SECONDS = 5.0
 
 
 def locate(url: str | None = None, start: Path | None = None) -> str:
     """Return the address of the store to use."""
+    return named(url, start) or nearest(start)
+
+
+def named(url: str | None = None, start: Path | None = None) -> str | None:
+    """Return the address that somebody has named: the caller, the environment or git; None if nobody has."""
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
     said = url or os.environ.get(ENVIRONMENT)
-    if said:
-        return said
-    here = (start or _working_directory()).absolute()
-    configured = _git_setting(here)
-    if configured:
-        return configured
-    here = _in_main_tree(here)
+    return said or _git_setting((start or _working_directory()).absolute())
+
+
+def is_store(path: Path) -> bool:
+    """Say whether a folder is a store, or was one, or may not be looked at."""
+    return any(_is_there(path / name) for name in _MARKS)
+
+
+def nearest(start: Path | None = None) -> str:
+    """Return the address of the nearest store, or of the one that is made if there is none."""
+    here = _in_main_tree((start or _working_directory()).absolute())
     for folder in (here, *here.parents):
-        if any(_is_there(folder / FOLDER / name) for name in _MARKS):
+        if is_store(folder / FOLDER):
             return f"sqlite:///{folder / FOLDER}"
     return f"sqlite:///{(_work_tree(here) or here) / FOLDER}"
 
@@ -52,8 +62,10 @@ def open_store(
     """Open the store that `url` names, or the one that `locate` finds."""
     path = sqlite_path(locate(url))
     if path is None:
+        from leasehold.stores.memory import MemoryStore  # to load either takes time that others need not pay
+
         return MemoryStore(families=families)
-    from leasehold.stores.sqlite import SqliteStore  # loading SQLite takes time that others need not pay
+    from leasehold.stores.sqlite import SqliteStore
     from leasehold.stores.sqlite.failures import system_error
     from leasehold.stores.sqlite.files import resolved
 
@@ -132,21 +144,10 @@ def _git_setting(here: Path) -> str | None:
     top = _work_tree(here)
     if top is None:
         return None
-    import subprocess  # Only here: it would make up a good part of importing leasehold.
-
     try:
-        found = subprocess.run(
-            ["git", "config", "--get", "leasehold.url"],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",  # as everywhere where a path is not UTF-8
-            timeout=5,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):  # a work tree without a usable git has no settings
+        setting = (git.ask(str(here), "config", "--get", "leasehold.url", seconds=_SECONDS) or "").strip()
+    except OSError:  # a work tree without a usable git has no settings
         return None
-    setting = found.stdout.strip()
     if not setting:
         return None
     path = sqlite_path(setting)

@@ -5,4 +5,5 @@
 - ``actors``     starting workers, and talking with them
 - ``shelf``      a resource that checks tokens
 - ``workflow``   the chapter about workflows
+- ``agents``     the chapter about coding agents
 """

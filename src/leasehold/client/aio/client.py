@@ -50,9 +50,9 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.aio.settings import AsyncSettings
-from leasehold.work.aio.face import AsyncWork
 
 if TYPE_CHECKING:
+    from leasehold.work.aio.face import AsyncWork
     from leasehold.workflows.aio.workflows import AsyncWorkflows
 
 
@@ -75,8 +75,14 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         self._terms = AsyncTerms(session, self._holdings, waiting_room)
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)
         self.settings = AsyncSettings(session)
-        self.work = AsyncWork(session)
         self.files = AsyncFiles(session, self._holdings, self._claims, self._terms)
+
+    @cached_property
+    def work(self) -> "AsyncWork":
+        """Messages that are processed one at a time, and in order; loaded when it is first asked for."""
+        from leasehold.work.aio.face import AsyncWork
+
+        return AsyncWork(self._session)
 
     @cached_property
     def workflows(self) -> "AsyncWorkflows":

@@ -50,9 +50,9 @@ from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.blocking.settings import Settings
-from leasehold.work.blocking.face import Work
 
 if TYPE_CHECKING:
+    from leasehold.work.blocking.face import Work
     from leasehold.workflows.blocking.workflows import Workflows
 
 
@@ -75,8 +75,14 @@ class Client(Reader, Upkeep):
         self._terms = Terms(session, self._holdings, waiting_room)
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)
         self.settings = Settings(session)
-        self.work = Work(session)
         self.files = Files(session, self._holdings, self._claims, self._terms)
+
+    @cached_property
+    def work(self) -> "Work":
+        """Messages that are processed one at a time, and in order; loaded when it is first asked for."""
+        from leasehold.work.blocking.face import Work
+
+        return Work(self._session)
 
     @cached_property
     def workflows(self) -> "Workflows":

@@ -5,8 +5,6 @@ inserts or reorders an entry has to change every hash after it. The chain alone 
 that was cut off at its end, or rewritten from some entry on; a head kept elsewhere does.
 """
 
-from hashlib import sha256
-
 import msgspec
 
 from leasehold.kernel.ledger.events import Event
@@ -41,6 +39,8 @@ class BrokenChain(ValueError):
 
 def link(previous_hash: bytes, position: int, body: bytes) -> bytes:
     """Return the hash of the entry that holds `body` at `position`; only the last part varies in length."""
+    from hashlib import sha256  # Only here: it loads OpenSSL, which nobody needs for a look.
+
     return sha256(_DOMAIN + previous_hash + position.to_bytes(8, "big") + body).digest()
 
 

@@ -5,7 +5,6 @@ state is vouched for by the chain and the seals, as everything else is. All of `
 fields that has or will have. Fields only ever grow, as those of events do.
 """
 
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -32,6 +31,8 @@ def encode_state(state: State, checkpoint: StoreCheckpointed, families: Families
 
 def state_digest(encoded: bytes) -> bytes:
     """Return what the checkpoint says about its state."""
+    from hashlib import sha256
+
     return sha256(_DOMAIN + encoded).digest()
 
 

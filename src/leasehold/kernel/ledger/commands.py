@@ -6,7 +6,6 @@ caller whose reply was lost can simply ask again.
 """
 
 from functools import cache, cached_property
-from hashlib import blake2b
 from typing import Any, ClassVar
 
 import msgspec
@@ -52,6 +51,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
         with another holder or other content another request. Defaults are left out of it, so that a
         release that adds a field still knows the requests of the one before.
         """
+        from hashlib import blake2b
+
         content = _encoder.encode(_content(replace(self, **self.not_content)))
         return f"{self.request_id}:{blake2b(content, digest_size=8).hexdigest()}"
 

@@ -12,16 +12,18 @@ socket of a process that was killed is removed by whoever rings it in vain, or o
 """
 
 import os
-import secrets
-import socket
 import stat
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from leasehold.engine.bells import Bell, by_bell
+from leasehold.engine.bells import Bell, by_bell, datagram_socket
 from leasehold.stores.sqlite.files import BELLS, DATABASE
+
+if TYPE_CHECKING:
+    import socket
 
 _PATH_BYTES = 107
 _NAME_BYTES = 16
@@ -101,8 +103,8 @@ class SocketBells:
         if not self._tidied:
             self._tidied = True
             self._tidy()
-        name = secrets.token_hex(_NAME_BYTES // 2)
-        receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        name = os.urandom(_NAME_BYTES // 2).hex()
+        receiver = datagram_socket()
         try:
             receiver.bind(self._path_of(name))
             self._let_in(name, mode)
@@ -146,9 +148,9 @@ class SocketBells:
         if descriptor is not None:
             os.close(descriptor)
 
-    def _sending(self) -> socket.socket:
+    def _sending(self) -> "socket.socket":
         if self._sender is None:
-            sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            sender = datagram_socket()
             sender.setblocking(False)
             self._sender = sender
         return self._sender
@@ -167,7 +169,7 @@ class SocketBells:
                         os.unlink(entry.path)
 
     def _is_dead(self, name: str) -> bool:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        with datagram_socket() as probe:
             probe.setblocking(False)
             try:
                 probe.connect(self._path_of(name))

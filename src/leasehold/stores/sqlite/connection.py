@@ -4,7 +4,7 @@ SQLite 3.7.0 to 3.51.2 can lose a commit without a word when a write meets a che
 bug), so such a library is refused outright.
 """
 
-import ctypes
+from array import array
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -72,8 +72,8 @@ def _keep_log(connection: apsw.Connection) -> None:
 
     So they are always the same files, and one that is missing was taken away by somebody else.
     """
-    yes = ctypes.c_int(1)
-    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, ctypes.addressof(yes))
+    yes = array("i", [1])
+    connection.file_control("main", apsw.SQLITE_FCNTL_PERSIST_WAL, yes.buffer_info()[0])
 
 
 def close_connection(connection: apsw.Connection) -> None:

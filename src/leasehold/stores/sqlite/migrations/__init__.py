@@ -6,7 +6,6 @@ several processes at once. A file from a newer leasehold is refused and left alo
 
 import time
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 import apsw
@@ -41,11 +40,9 @@ CREATE TABLE IF NOT EXISTS migrations (
 def all_migrations() -> list[Migration]:
     """Return every step this program knows, in order."""
     found = []
-    for file in resources.files(__package__).iterdir():
-        if not file.name.endswith(".sql"):
-            continue
+    for file in Path(__file__).parent.glob("*.sql"):
         script = file.read_text()
-        number, _, name = file.name.removesuffix(".sql").partition("_")
+        number, _, name = file.stem.partition("_")
         description = script.splitlines()[0].removeprefix("-- ")
         found.append(Migration(version=int(number), name=name, description=description, script=script))
     return sorted(found, key=lambda migration: migration.version)

@@ -1,0 +1,224 @@
+"""What guards ask a store, and have it record.
+
+Looking waits for no writer, makes no store, and loads only what it takes to look: hooks are run all the time.
+Claiming, releasing and recording a bypass go through a client.
+
+Where nobody has named a store and there is none, nobody has leased anything. A store that somebody has named
+must be there: without it nobody can tell.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from leasehold.engine.port import Store
+from leasehold.engine.questions import LeaseStatus
+from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.files.names import FileName, entry_at
+from leasehold.files.questions import FindAround, around
+from leasehold.guards.rivals import in_the_way, speaks_for
+from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.lease.paths import includes, is_glob
+from leasehold.kernel.ledger.authority import observe
+from leasehold.stores.locate import is_store, named, nearest, open_store, sqlite_path
+
+if TYPE_CHECKING:
+    from leasehold.client.blocking.client import Client
+
+PATIENCE_SECONDS = 4.0
+"""How long a guard waits for another process to finish writing."""
+_PATHS_TOLD = 5
+"""How many paths a command to type next has, of those that one lease is in the way of."""
+
+
+class Asker(NamedTuple):
+    """Who asks, and where."""
+
+    agent: str
+    url: str | None = None
+    tenant: str = "default"
+
+
+class Refused(NamedTuple):
+    """A path that somebody else has leased."""
+
+    name: FileName
+    by: LeaseStatus
+
+
+class Target(NamedTuple):
+    """A path that is to be written."""
+
+    name: FileName
+    is_exact: bool = True
+    """If not, the path cannot be leased by itself, and `name` is the nearest folder above it that can."""
+
+    def is_blocked_by(self, status: LeaseStatus) -> bool:
+        """Say whether a lease around the name is in the way of the path."""
+        held = status.lease.resource
+        return self.is_exact or includes(held, self.name.resource) or is_glob(held)
+
+
+def target_of(path: str) -> Target:
+    """Return what to look for if a path is to be written that git has named; links are not followed."""
+    try:
+        return Target(entry_at(path))
+    except InvalidInput:
+        folder = path
+        while (above := folder.rpartition("/")[0]) != folder and above:
+            folder = above
+            try:
+                return Target(entry_at(folder), is_exact=False)
+            except InvalidInput:
+                continue
+        raise
+
+
+@contextmanager
+def opened(url: str | None) -> Iterator[Store | None]:
+    """Open a store to look into it; None if there is none, and nobody has named any."""
+    address = named(url)
+    if address is None:
+        address = nearest()
+        path = sqlite_path(address)
+        if path is None or not is_store(path):
+            yield None
+            return
+    store = open_store(address, create=False)
+    try:
+        if sqlite_path(store.url) is None:
+            raise StoreUnusable(f"{store.url} is gone when this command ends; name a folder with --store")
+        if not _is_current(store):
+            # The machine has rebooted, or the store was moved: who tells the time has to record that first.
+            store.close()
+            store = _open_epoch(address)
+        yield store
+    finally:
+        store.close()
+
+
+def _is_current(store: Store) -> bool:
+    with store.snapshot() as snapshot:
+        return observe(snapshot.authority, snapshot.reading()) is None
+
+
+def _open_epoch(address: str) -> Store:
+    from leasehold.engine.recording import open_epoch
+    from leasehold.registry import FAMILIES
+
+    store = open_store(address, create=False, families=FAMILIES)
+    try:
+        open_epoch(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def refused(store: Store, targets: Sequence[Target], asker: Asker) -> list[Refused]:
+    """Return the paths that somebody else has leased, or something around them, with who has them longest."""
+    found = []
+    for target in targets:
+        blocking = [one for one in standing(store, target.name, asker) if target.is_blocked_by(one)]
+        by = in_the_way(blocking, asker.agent)
+        if by is not None:
+            found.append(Refused(target.name, by))
+    return found
+
+
+def standing(store: Store, name: FileName, asker: Asker) -> list[LeaseStatus]:
+    """Return all leases that stand around a path."""
+    return around(store, FindAround(tenant=asker.tenant, resource=name.resource))
+
+
+def refusals(store: Store, found: Sequence[Refused], asker: Asker) -> list[str]:
+    """Say of each lease that is in the way whose it is, why, until when, and what to type next."""
+    if not found:
+        return []
+    from leasehold.engine.waiters import waiters
+    from leasehold.errors import Held
+    from leasehold.files.refusals import Asked, explained
+
+    by_lease: dict[str, list[Refused]] = {}
+    for one in found:
+        by_lease.setdefault(one.by.lease.lease_id, []).append(one)
+    told = []
+    for (first, by), *others in by_lease.values():
+        with store.snapshot() as snapshot:
+            waiting = len(waiters(snapshot, asker.tenant, first.resource))
+        paths = [first.path, *(other.name.path for other in others[: _PATHS_TOLD - 1])]
+        asked = Asked(paths, asker.agent, Mode.EXCLUSIVE)
+        told.append(str(explained(Held(f"{first.path} is held"), by, waiting, asked)))
+    return told
+
+
+@contextmanager
+def connected(asker: Asker) -> "Iterator[Client]":
+    """Connect to the store to change something; make one only where nobody has named any."""
+    from leasehold.client.connect import connect
+
+    with connect(
+        asker.url,
+        tenant=asker.tenant,
+        holder=asker.agent,
+        create=named(asker.url) is None,
+        timeout=PATIENCE_SECONDS,
+    ) as client:
+        yield client
+
+
+def claim(names: Sequence[FileName], asker: Asker, reason: str) -> None:
+    """Claim files for an agent, all or none, and renew what it has; raise `Held` if somebody else has one.
+
+    The leases outlive this process, and a reboot, as those of `leasehold acquire` do.
+    """
+    with connected(asker) as client:
+        held = client.files.lease(*names, agent=asker.agent, wait=False, reason=reason, survives_reboot=True)
+        for one in held.parts():
+            one.detach()
+
+
+def release(asker: Asker, *, subagents: bool) -> int:
+    """Give back every file lease of an agent, and of its subagents if they are meant too; return how many."""
+    with opened(asker.url) as store:
+        if store is None:
+            return 0
+    with connected(asker) as client:
+        agents = {
+            one.agent_id
+            for one in client.files.get_all_leases()
+            if one.agent_id == asker.agent or (subagents and speaks_for(asker.agent, one.agent_id))
+        }
+        return sum(client.release_all(agent) for agent in sorted(agents))
+
+
+def record_bypass(found: Sequence[Refused], asker: Asker, reason: str) -> None:
+    """Have history say that an agent goes past the guard, and why; in parts that a command can carry."""
+    from leasehold.client.connect import open_registrar
+    from leasehold.engine.desk import answer_of
+    from leasehold.guards.law import Passed, RecordBypass, Recorded
+    from leasehold.kernel.lease.quotas import Quotas
+    from leasehold.kernel.ledger.limits import BATCH_LEASES
+
+    desk = open_registrar(
+        asker.url,
+        durability="full",
+        group=False,
+        create=False,
+        as_is=False,
+        timeout=PATIENCE_SECONDS,
+        quotas=Quotas(),
+    )
+    try:
+        passed = [Passed(resource=name.resource, held_by=by.lease.holder) for name, by in found]
+        for begin in range(0, len(passed), BATCH_LEASES):
+            command = RecordBypass(
+                tenant=asker.tenant,
+                request_id=desk.ids.name(),
+                holder=asker.agent,
+                reason=reason,
+                passed=tuple(passed[begin : begin + BATCH_LEASES]),
+            )
+            answer_of(desk.call(command), Recorded)
+    finally:
+        desk.close()
