@@ -179,6 +179,7 @@ def all_commands() -> Commands:
         top,
         upkeep,
     )
+    from leasehold.mcp import commands as mcp
     from leasehold.metrics import commands as metrics
     from leasehold.settings import commands as settings
     from leasehold.work import commands as work
@@ -187,7 +188,7 @@ def all_commands() -> Commands:
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
     faces = (work, workflows, settings, access, metrics)
-    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, doctor, demo):
+    for group in (*holding, certificates, running, mcp, ledger, pruning, *faces, upkeep, doctor, demo):
         group.add_commands(commands)
     return commands
 
