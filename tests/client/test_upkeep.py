@@ -25,7 +25,8 @@ from tests.engine.doubles import registrar_of
 
 async def test_tables_are_rebuilt_from_the_ledger(leases: Any) -> None:
     await leases.acquire("door")
-    assert await leases.rebuild() == {"lease": 1, "settings": 0, "work": 0, "workflow": 0, "guard": 0}
+    empty = dict.fromkeys(("settings", "work", "workflow", "guard", "access"), 0)
+    assert await leases.rebuild() == {"lease": 1, **empty}
     assert (await leases.verify()).problems == []
 
 

@@ -100,10 +100,11 @@ def run_batch(
     commands: Sequence[Command],
     rules: Rules,
     *,
+    callers: Sequence[Caller] | None = None,
     recall: Recall | None = None,
     blocking: bool = True,
 ) -> list[Outcome]:
-    """Run commands of a local caller in one transaction and return what became of each, in order.
+    """Run commands in one transaction and return what became of each, in order; local `callers` by default.
 
     Raises WouldBlock (only if not `blocking`) or StoreError when nothing was changed for any of them, or
     when the error says that the outcome is unknown. `recall` spares the reading of what the last batch with
@@ -111,9 +112,8 @@ def run_batch(
     """
     check = store.families.check
     refusals = [check(command) for command in commands]
-    wellformed = [
-        Request(command) for command, refusal in zip(commands, refusals, strict=True) if refusal is None
-    ]
+    requests = map(Request, commands, callers or (LOCAL,) * len(commands))
+    wellformed = [one for one, refusal in zip(requests, refusals, strict=True) if refusal is None]
     outcomes = iter(run_taken(store, wellformed, rules, recall=recall, blocking=blocking))
     return [next(outcomes) if refusal is None else refusal for refusal in refusals]
 
@@ -211,6 +211,7 @@ def _decide_all(
     transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
+    _load_callers(transaction, draft.view, requests)
     _load_needs(transaction, draft.view, list(map(_COMMAND, requests)))
     if sweep_limit and not _may_sweep(transaction, draft):
         sweep_limit = 0
@@ -285,6 +286,17 @@ def _sweep(transaction: Transaction, draft: Draft, sweeps: list[Command], done: 
             draft.view.load(lacking, transaction.read(lacking))
             _load_needs(transaction, draft.view, left)
         sweeps = left
+
+
+def _load_callers(transaction: Transaction, view: View, requests: Sequence[Request]) -> None:
+    """Read what is to be known of those who ask, at once for all of them; of local callers, nothing."""
+    callers = {request.caller for request in requests if request.caller is not LOCAL}
+    if not callers:
+        return
+    for family in view.families:
+        keys = family.knows(callers, view)
+        if keys is not None:
+            view.load(keys, transaction.read(keys))
 
 
 def _load_needs(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from leasehold.engine.port import Snapshot, Store
+from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import LeaseStatus, Question
 from leasehold.engine.status import live, read_leases, statuses_of, tree_around
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.model import LeaseState, Mode
 from leasehold.kernel.lease.paths import related
 from leasehold.kernel.lease.records import FIRST_AROUND
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.records import EVERYTHING
 
 if TYPE_CHECKING:
@@ -24,31 +25,32 @@ class FindAround(Question, frozen=True, kw_only=True, omit_defaults=True, tag="f
     """
 
     answer = list[LeaseStatus]
+    right = Right.LOOK
 
     resource: str
     against: Mode | None = None
 
 
-def find_around(registrar: "Registrar", question: FindAround) -> list[LeaseStatus]:
+def find_around(registrar: "Registrar", question: FindAround, snapshot: Snapshot) -> list[LeaseStatus]:
     """Answer who stands around a path."""
-    return around(registrar.store, question)
+    del registrar
+    return around(snapshot, question)
 
 
-def around(store: Store, question: FindAround) -> list[LeaseStatus]:
-    """Answer who stands around a path, as a store knows it; the epoch that it is in must be open."""
+def around(snapshot: Snapshot, question: FindAround) -> list[LeaseStatus]:
+    """Return who stands around a path as of a snapshot of a store whose epoch is open."""
     if question.tenant is None:
         raise InvalidInput("name the tenant whose leases are meant", field="tenant")
-    with store.snapshot() as snapshot:
-        if question.against is None:
-            return _around(snapshot, question.tenant, question.resource, EVERYTHING)[0]
-        limit, more = FIRST_AROUND, True
-        while more:
-            found, cut = _around(snapshot, question.tenant, question.resource, limit)
-            in_the_way = [one for one in found if one.lease.mode.conflicts_with(question.against)]
-            if in_the_way:
-                return in_the_way
-            limit, more = limit * _NEXT_PAGE, any(mode.conflicts_with(question.against) for mode in cut)
-        return []
+    if question.against is None:
+        return _around(snapshot, question.tenant, question.resource, EVERYTHING)[0]
+    limit, more = FIRST_AROUND, True
+    while more:
+        found, cut = _around(snapshot, question.tenant, question.resource, limit)
+        in_the_way = [one for one in found if one.lease.mode.conflicts_with(question.against)]
+        if in_the_way:
+            return in_the_way
+        limit, more = limit * _NEXT_PAGE, any(mode.conflicts_with(question.against) for mode in cut)
+    return []
 
 
 def _around(

@@ -128,7 +128,8 @@ def refused(store: Store, targets: Sequence[Target], asker: Asker) -> list[Refus
 
 def standing(store: Store, name: FileName, asker: Asker) -> list[LeaseStatus]:
     """Return all leases that stand around a path."""
-    return around(store, FindAround(tenant=asker.tenant, resource=name.resource))
+    with store.snapshot() as snapshot:
+        return around(snapshot, FindAround(tenant=asker.tenant, resource=name.resource))
 
 
 def refusals(store: Store, found: Sequence[Refused], asker: Asker) -> list[str]:

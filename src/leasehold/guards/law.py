@@ -6,7 +6,7 @@ somebody else had leased, why, and whose it was.
 
 import msgspec
 
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import Command, Right
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import Event, Filing
 from leasehold.kernel.ledger.family import Family
@@ -58,6 +58,7 @@ class RecordBypass(Command, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Record that a holder goes past a guard."""
 
     answer = Recorded
+    right = Right.HOLD
 
     holder: str
     reason: str
