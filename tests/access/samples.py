@@ -16,6 +16,7 @@ from leasehold.engine.jobs import Job
 from leasehold.engine.port import EntryQuery, LeaseQuery
 from leasehold.engine.questions import FollowLedger, ListLeases, Question, ReadLedger
 from leasehold.engine.replies import _REPLIES as ENGINE_REPLIES
+from leasehold.guards.law import Passed
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue
@@ -83,6 +84,7 @@ PLAIN: Mapping[str, Any] = MappingProxyType(
         "digest": "0" * 64,
         "role": Role.VIEWER,
         "also": (),
+        "passed": (Passed(resource="path:/src/app.py", held_by="somebody"),),
     }
 )
 _NEW = {"new_lease_id": "a-new-lease"}

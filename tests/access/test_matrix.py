@@ -38,7 +38,7 @@ RIGHTS: dict[Right, str] = {
         work_try_acquire work_enqueue work_succeed work_fail work_give_back work_keep_alive work_start_at
         claim_workflow accept_workflow emit_action transition_workflow answer_action hand_off_workflow
         finish_workflow subscribe_to_workflows acknowledge_workflows unsubscribe_from_workflows
-        mark_workflow_guard certify
+        mark_workflow_guard certify record_bypass
     """,
     Right.OPERATE: """
         revoke change_setting sweep sweep_due is_anything_due verify prune rebuild apply_retention

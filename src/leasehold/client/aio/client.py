@@ -52,7 +52,6 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.aio.settings import AsyncSettings
 
 if TYPE_CHECKING:
-    from leasehold.access.aio.access import AsyncAccess
     from leasehold.work.aio.face import AsyncWork
     from leasehold.workflows.aio.workflows import AsyncWorkflows
 
@@ -84,13 +83,6 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         from leasehold.work.aio.face import AsyncWork
 
         return AsyncWork(self._session)
-
-    @cached_property
-    def access(self) -> "AsyncAccess":
-        """Access keys, for who lets others in from afar; loaded when it is first asked for."""
-        from leasehold.access.aio.access import AsyncAccess
-
-        return AsyncAccess(self._session)
 
     @cached_property
     def workflows(self) -> "AsyncWorkflows":

@@ -1,10 +1,12 @@
-"""What an operator does: forcibly ends a lease, and has jobs done on the whole ledger, which can take long.
+"""What an operator does: lets others in, forcibly ends a lease, and has jobs done on the whole ledger.
 
-A caller that is interrupted has its job cancelled.
+Jobs can take long. A caller that is interrupted has its job cancelled.
 """
 
 import os
 from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import (
@@ -36,12 +38,22 @@ from leasehold.kernel.lease.answers import Ended
 from leasehold.kernel.lease.commands import Revoke
 from leasehold.kernel.ledger.keys import Key
 
+if TYPE_CHECKING:
+    from leasehold.access.aio.access import AsyncAccess
+
 
 class AsyncUpkeep:
     """The upkeep of a ledger. `progress` is told how much of how much is done, from time to time."""
 
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
+
+    @cached_property
+    def access(self) -> "AsyncAccess":
+        """Access keys, for who lets others in from afar; loaded when it is first asked for."""
+        from leasehold.access.aio.access import AsyncAccess
+
+        return AsyncAccess(self._session)
 
     async def revoke(self, lease_id: str, *, reason: str, operator: str | None = None) -> bool:
         """Forcibly end a lease. Return False if it had already ended."""

@@ -52,7 +52,6 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.settings.blocking.settings import Settings
 
 if TYPE_CHECKING:
-    from leasehold.access.blocking.access import Access
     from leasehold.work.blocking.face import Work
     from leasehold.workflows.blocking.workflows import Workflows
 
@@ -84,13 +83,6 @@ class Client(Reader, Upkeep):
         from leasehold.work.blocking.face import Work
 
         return Work(self._session)
-
-    @cached_property
-    def access(self) -> "Access":
-        """Access keys, for who lets others in from afar; loaded when it is first asked for."""
-        from leasehold.access.blocking.access import Access
-
-        return Access(self._session)
 
     @cached_property
     def workflows(self) -> "Workflows":
