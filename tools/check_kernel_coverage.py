@@ -16,6 +16,7 @@ LAWS = {
     "tests/work/law": "src/leasehold/work/law/*",
     "tests/workflows/law": "src/leasehold/workflows/law/*",
     "tests/settings/test_law.py": "src/leasehold/settings/law.py",
+    "tests/guards/test_law.py": "src/leasehold/guards/law.py",
     "tests/settings/test_catalog.py": "src/leasehold/settings/catalog.py",
 }
 """Tests, and what they have to reach. A face adds its own line."""

@@ -9,7 +9,7 @@ from leasehold.engine.desk import answer_of
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import LeaseholdError
-from leasehold.guards.law import GuardBypassed, Passed, RecordBypass, Recorded
+from leasehold.guards.law import GuardBypassed, Passed, RecordBypass, Recorded, evolve
 from leasehold.registry import FAMILIES
 from leasehold.stores.memory import MemoryStore
 from leasehold.testing.clock import FakeClock
@@ -44,6 +44,8 @@ def test_each_resource_that_is_bypassed_is_an_event_and_changes_nothing(registra
         ("/b", "c", "b", "hot fix"),
     ]
     assert found[0].filing == ("default", None, "/a", "b", None)
+    assert found[0].story == "held by a"
+    assert evolve(None, found[0], "any") is None
     assert audit(registrar.store).problems == []
 
 

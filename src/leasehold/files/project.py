@@ -55,12 +55,18 @@ def _project(top: str) -> Project:
                 field="project",
             )
         return Project(top, escape(configured))
-    if _git(top, "rev-parse", "--is-shallow-repository") != "false":
-        raise InvalidInput(f"{top} is a shallow clone, or git cannot read it; {_STEP}", field="project")
     root = _git(top, "rev-list", "--max-parents=0", "--first-parent", "HEAD")
+    if not (root and _is_plainly_whole(top)) and _git(top, "rev-parse", "--is-shallow-repository") != "false":
+        raise InvalidInput(f"{top} is a shallow clone, or git cannot read it; {_STEP}", field="project")
     if not root:
         raise InvalidInput(f"the repository {top} has no commit yet; {_STEP}", field="project")
     return Project(top, root[:_DIGITS])
+
+
+def _is_plainly_whole(top: str) -> bool:
+    """Say whether a look into git's folder shows that nothing is cut off; if not, git has to be asked."""
+    folder = os.path.join(top, ".git")
+    return os.path.isdir(folder) and not os.path.lexists(os.path.join(folder, "shallow"))
 
 
 def _git(top: str, *arguments: str) -> str:
