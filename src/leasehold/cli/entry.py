@@ -109,7 +109,7 @@ def report(error: Exception, *, as_json: bool) -> int:
     problem = _as_ours(error)
     message = message_of(problem)
     if as_json:
-        from leasehold.cli.shapes import error_shape
+        from leasehold.shapes import error_shape
 
         say_on_stderr(json_of({"error": error_shape(problem, message)}))
     else:

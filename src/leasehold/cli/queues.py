@@ -36,7 +36,7 @@ exit codes: 0 done (a resource that nobody waits for is not an error) · 1 error
 
 
 def _queue(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     out = Output(arguments)
     with connected(arguments) as client:
@@ -81,7 +81,7 @@ def waiter_row(waiter: "Waiter") -> list[Cell]:
 
 def waiter_shape(waiter: "Waiter") -> dict[str, Any]:
     """Return a waiter as JSON shows it."""
-    from leasehold.cli.shapes import utc
+    from leasehold.shapes import utc
 
     lease, ticket = waiter.lease, waiter.lease.ticket
     return {

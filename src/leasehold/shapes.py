@@ -1,4 +1,4 @@
-"""What `--json` prints. Programs rely on it: fields may be added, never renamed or removed.
+"""What programs are told: by `--json`, and by the server. Fields may be added, never renamed or removed.
 
 Wall times are ISO 8601 in UTC, durations are seconds. A field that does not apply is null.
 """
@@ -108,11 +108,21 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
 
 def error_shape(error: LeaseholdError, message: str) -> dict[str, Any]:
     """Return an error: its stable code, what to do about it, and the facts."""
+    return {
+        "code": error.code,
+        "message": message,
+        "exit_code": error.exit_code,
+        "facts": facts_shape(error),
+    }
+
+
+def facts_shape(error: LeaseholdError) -> dict[str, Any]:
+    """Return what is known about a problem, by name."""
     facts = dict(error.facts)
     since = facts.get("since")
     if isinstance(since, float):
         facts["since"] = utc(round(since * NANOSECONDS_PER_SECOND))
-    return {"code": error.code, "message": message, "exit_code": error.exit_code, "facts": facts}
+    return facts
 
 
 def utc(wall_ns: int | None) -> str | None:

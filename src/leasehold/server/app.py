@@ -1,0 +1,77 @@
+"""One ASGI application: the desk route in front, and behind it a router for everything else.
+
+A face adds its routes with one line in `_routers`.
+"""
+
+import logging
+from typing import Any
+
+from litestar import Litestar, Request, Router
+from litestar.di import Provide
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin, SwaggerRenderPlugin
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.response import Response
+
+from leasehold.client.aio.session import AsyncSession
+from leasehold.enforcing.asgi import Application, Receive, Scope, Send
+from leasehold.errors import LeaseholdError
+from leasehold.server.routing import answer_problem
+from leasehold.server.sessions import Sessions
+
+_DESK = "/v1/desk"
+_logger = logging.getLogger(__name__)
+
+
+def _routers() -> tuple[Router, ...]:
+    """Return the routes of every face."""
+    return ()
+
+
+def application(sessions: Sessions, *, desk: Application, version: str) -> Application:
+    """Return the whole server as an ASGI application; `desk` answers everything under `/v1/desk`."""
+    router = _router(sessions, version)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if path == _DESK or path.startswith(f"{_DESK}/"):
+            await desk(scope, receive, send)
+        else:
+            await router(scope, receive, send)  # type: ignore[arg-type]  # its own names for the same types
+
+    return answer
+
+
+def _router(sessions: Sessions, version: str) -> Litestar:
+    def session_of(request: Request[Any, Any, Any]) -> AsyncSession:
+        return sessions.of(request.scope)  # type: ignore[arg-type]
+
+    def refuse(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        answer = answer_problem(error)
+        if answer.status_code == 500 and not isinstance(error, LeaseholdError):
+            _logger.error("a defect answered %s %s", request.method, request.url.path, exc_info=error)
+        return answer
+
+    return Litestar(
+        route_handlers=_routers(),
+        dependencies={"session": Provide(session_of, sync_to_thread=False)},
+        exception_handlers={Exception: refuse},
+        openapi_config=OpenAPIConfig(
+            title="leasehold",
+            version=version,
+            description="Who owns this right now, until when, and can they prove it?",
+            path="/",
+            render_plugins=[SwaggerRenderPlugin(path="/docs"), JsonRenderPlugin()],
+            components=Components(
+                security_schemes={
+                    "access_key": SecurityScheme(
+                        type="http", scheme="bearer", description="The text of an access key: lh_…"
+                    )
+                }
+            ),
+            security=[{"access_key": []}],
+            use_handler_docstrings=True,
+        ),
+        logging_config=None,
+        request_max_body_size=None,  # The server in front has its own.
+    )
