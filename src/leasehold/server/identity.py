@@ -18,6 +18,9 @@ from leasehold.enforcing.asgi import Scope
 from leasehold.errors import NotAuthenticated, RateLimited
 from leasehold.kernel.ledger.commands import LOCAL, Caller
 
+CALLER = "leasehold.caller"
+"""Where the caller is in the scope of its request."""
+
 _CALLERS_MAXIMUM = 10_000
 """How many buckets are remembered; the one that nobody has used for longest goes first, and was full."""
 
@@ -42,7 +45,16 @@ class Identity:
         self._is_anonymous_allowed = is_anonymous_allowed
 
     def caller_of(self, scope: Scope) -> Caller:
-        """Return who sends a request; raise NotAuthenticated, or RateLimited if it asks too often."""
+        """Return who sends a request; raise NotAuthenticated, or RateLimited if it asks too often.
+
+        It is found out once for each request, and remembered in its scope.
+        """
+        known: Caller | None = scope.get(CALLER)
+        if known is None:
+            known = scope[CALLER] = self._find(scope)
+        return known
+
+    def _find(self, scope: Scope) -> Caller:
         headers = {name: value for name, value in scope["headers"] if name in _HEADERS}
         text = _shown_key(headers.get(b"authorization"))
         if text is None:
