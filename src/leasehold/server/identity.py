@@ -9,7 +9,6 @@ only finds out which key it is, and how often it may ask: each key has a bucket 
 and a request takes one out.
 """
 
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from collections.abc import Callable
 from leasehold.enforcing.asgi import Scope
 from leasehold.errors import NotAuthenticated, RateLimited
 from leasehold.kernel.ledger.commands import LOCAL, Caller
+from leasehold.server.configuration import is_loopback
 
 CALLER = "leasehold.caller"
 """Where the caller is in the scope of its request."""
@@ -98,16 +98,6 @@ def _host_of(place: str) -> str:
     if place.startswith("["):
         return place[1:].partition("]")[0]
     return place.partition(":")[0]
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine, under a name that cannot come to mean another."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Buckets:
