@@ -143,16 +143,17 @@ async def list_leases(
     resource: str | None = None,
     prefix: Annotated[str | None, Parameter(description="Resources that begin with this.")] = None,
     holder: str | None = None,
-    state: Annotated[
-        list[str] | None, Parameter(description="In these states; `any` for all. Default: active.")
+    states: Annotated[
+        list[str] | None,
+        Parameter(query="state", description="In these states; `any` for all. Default: active."),
     ] = None,
     after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
     limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
-    states = ["active"] if state is None else [] if state == ["any"] else state
+    wanted = ["active"] if states is None else [] if states == ["any"] else states
     page = await AsyncReader(session).list(
-        resource=resource, prefix=prefix, holder=holder, states=states, after=after, limit=limit
+        resource=resource, prefix=prefix, holder=holder, states=wanted, after=after, limit=limit
     )
     return PageBody(leases=[lease_body(status) for status in page.statuses], next=page.next)
 
