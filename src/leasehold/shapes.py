@@ -116,7 +116,7 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
                 shape[name] = asdict(value)
             case "delayed_for":
                 shape[name] = value or None
-            case "at_ns" | "request" | "schema" | "signature":
+            case "at_ns" | "digest" | "request" | "schema" | "signature":
                 continue
             case _:
                 shape.setdefault(name, value)

@@ -215,6 +215,7 @@ def _decide_all(
     transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
+    _load_callers(transaction, draft.view, requests)
     _load_needs(transaction, draft.view, list(map(_COMMAND, requests)))
     if sweep_limit and not _may_sweep(transaction, draft):
         sweep_limit = 0
@@ -289,6 +290,17 @@ def _sweep(transaction: Transaction, draft: Draft, sweeps: list[Command], done: 
             draft.view.load(lacking, transaction.read(lacking))
             _load_needs(transaction, draft.view, left)
         sweeps = left
+
+
+def _load_callers(transaction: Transaction, view: View, requests: Sequence[Request]) -> None:
+    """Read what is to be known of those who ask, at once for all of them; of local callers, nothing."""
+    callers = {request.caller for request in requests if request.caller is not LOCAL}
+    if not callers:
+        return
+    for family in view.families:
+        keys = family.knows(callers, view)
+        if keys is not None:
+            view.load(keys, transaction.read(keys))
 
 
 def _load_needs(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:

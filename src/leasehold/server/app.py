@@ -18,6 +18,7 @@ from leasehold.client.aio.session import AsyncSession
 from leasehold.enforcing.asgi import Application, Receive, Scope, Send
 from leasehold.errors import LeaseholdError
 from leasehold.server import events, health, leases, ledger
+from leasehold.server.front import CODE
 from leasehold.server.routing import answer_problem
 from leasehold.server.service import Service
 
@@ -52,6 +53,7 @@ def _router(service: Service) -> Litestar:
 
     def refuse(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         answer = answer_problem(error)
+        request.scope[CODE] = getattr(error, "code", "")  # type: ignore[typeddict-unknown-key]
         if answer.status_code == 500 and not isinstance(error, LeaseholdError):
             _logger.error("a defect answered %s %s", request.method, request.url.path, exc_info=error)
         return answer

@@ -34,7 +34,8 @@ from leasehold.server.sessions import TENANT
 
 REQUEST_ID = "leasehold.request_id"
 LEASE = "leasehold.lease"
-"""Which lease a request is about, for its line in the log: under this name in its scope."""
+CODE = "leasehold.code"
+"""Which lease a request is about, and why it was refused, for the log: under these names in its scope."""
 
 _GUARDED = "/v1/"
 _SANE_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
@@ -162,8 +163,8 @@ class Front:
         caller = scope.get(CALLER)
         if caller is not None and caller.access:
             fields["access_key"] = caller.access
-        for name, key in (("tenant", TENANT), ("lease", LEASE)):
-            if key in scope:
+        for name, key in (("tenant", TENANT), ("lease", LEASE), ("code", CODE)):
+            if scope.get(key):
                 fields[name] = scope[key]
         if answer.code:
             fields["code"] = answer.code

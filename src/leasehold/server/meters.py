@@ -13,7 +13,15 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from leasehold.engine.batch import Done
 from leasehold.engine.desk import Failure, Outcome
@@ -53,6 +61,7 @@ class Meters:
     """All that is counted in one server."""
 
     def __init__(self) -> None:
+        disable_created_metrics()
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._requests = Counter(
