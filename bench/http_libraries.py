@@ -131,7 +131,9 @@ def main() -> None:
     for name, rates in found.items():
         one, four = (statistics.median(seen) for seen in rates.values())
         loading = loading_ms(name)
-        print(f"{name}: {one:,.0f} requests/s one by one, {four:,.0f} four at a time; {loading:.0f} ms to load")
+        print(
+            f"{name}: {one:,.0f} requests/s one by one, {four:,.0f} four at a time; {loading:.0f} ms to load"
+        )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,13 @@ class DeskServer:
         self._numbers = itertools.count(1)
         self._loop: asyncio.AbstractEventLoop | None = None
         config = uvicorn.Config(
-            self._answer, port=0, log_level="error", lifespan="off", ws="none", interface="asgi3", proxy_headers=False
+            self._answer,
+            port=0,
+            log_level="error",
+            lifespan="off",
+            ws="none",
+            interface="asgi3",
+            proxy_headers=False,
         )
         self._server = uvicorn.Server(config)
         started = threading.Event()

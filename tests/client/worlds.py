@@ -205,6 +205,7 @@ class World:
         self._memory = None if store == "sqlite" else MemoryStore(clock, families=all_families())
         self._line = store if store in ("wire", "http") else ""
         """What is between the clients and their registrars."""
+        self.is_remote = store == "http"
         self._served: dict[str, Registrar] = {}
         self._path = folder / "leases"
         self._clients: list[Any] = []

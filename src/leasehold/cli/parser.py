@@ -132,7 +132,11 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         else:
             parser.add_argument(*names, help=help, default=default, **options)
 
-    add("--store", metavar="URL", help="the store: a folder, sqlite:///path/to/folder, or http://host:port for a server")
+    add(
+        "--store",
+        metavar="URL",
+        help="the store: a folder, sqlite:///path/to/folder, or http://host:port for a server",
+    )
     add("--tenant", metavar="NAME", default="default", help="whose leases (default: %(default)s)")
     add("--json", action="store_true", default=False, help="JSON on stdout, and errors as JSON on stderr")
     add(
@@ -175,6 +179,7 @@ def all_commands() -> Commands:
         pruning,
         queues,
         running,
+        serving,
         top,
         upkeep,
     )
@@ -186,7 +191,7 @@ def all_commands() -> Commands:
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
     faces = (work, workflows, settings, metrics)
-    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, doctor, demo):
+    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, serving, doctor, demo):
         group.add_commands(commands)
     return commands
 

@@ -6,9 +6,11 @@ cheap, but not free: keep a client for as long as you need leases.
 
 import os
 import threading
+from collections.abc import Callable
 
 from leasehold.client.blocking.client import Client
 from leasehold.client.inputs import Duration, duration_ns, file_name, name, whole_number
+from leasehold.engine.batch import Done
 from leasehold.engine.desk import Desk
 from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
@@ -88,15 +90,37 @@ def open_desk(
     api_key: str | None,
 ) -> Desk:
     """Open the store that `url` names, and the registrar on it; or the desk of the server that it names."""
-    longest_ns = int(threading.TIMEOUT_MAX) * NANOSECONDS_PER_SECOND
-    patience = min(duration_ns("timeout", timeout), longest_ns) / NANOSECONDS_PER_SECOND
     address = locate(None if url is None else file_name("url", url))
     if is_server(address):
-        return _remote_desk(address, api_key, patience, quotas)
+        return _remote_desk(address, api_key, _patience_seconds(timeout), quotas)
     if api_key is not None:
         raise InvalidInput("api_key is for a server, and this is a store: leave it out", field="api_key")
-    store = open_store(
+    return open_registrar(
         address,
+        durability=durability,
+        group=group,
+        create=create,
+        as_is=as_is,
+        timeout=timeout,
+        quotas=quotas,
+    )
+
+
+def open_registrar(
+    url: str | os.PathLike[str] | None,
+    *,
+    durability: str,
+    group: bool,
+    create: bool,
+    as_is: bool,
+    timeout: Duration,
+    quotas: Quotas,
+    observe: Callable[[Done], None] | None = None,
+) -> Registrar:
+    """Open the store that `url` names, and the registrar on it."""
+    patience = _patience_seconds(timeout)
+    store = open_store(
+        None if url is None else file_name("url", url),
         durability=durability,
         group=group,
         create=create,
@@ -104,10 +128,23 @@ def open_desk(
     )
     try:
         jobs = JobRunner(store, CARRIERS)
-        return Registrar(store, timeout=patience, also=REPLIES, jobs=jobs, as_is=as_is, chores=CHORES)
+        return Registrar(
+            store,
+            timeout=patience,
+            also=REPLIES,
+            jobs=jobs,
+            as_is=as_is,
+            chores=CHORES,
+            observe=observe,
+        )
     except BaseException:
         store.close()
         raise
+
+
+def _patience_seconds(timeout: Duration) -> float:
+    longest_ns = int(threading.TIMEOUT_MAX) * NANOSECONDS_PER_SECOND
+    return min(duration_ns("timeout", timeout), longest_ns) / NANOSECONDS_PER_SECOND
 
 
 def _remote_desk(address: str, api_key: str | None, patience: float, quotas: Quotas) -> Desk:

@@ -52,6 +52,8 @@ class RemoteDesk:
         self._line = Line(self.url, self._wire, self._api_key)
         self._growth = Growth(self._line)
         self._bells = RemoteBells(self._line)
+        self._jobs: dict[str, None] = {}
+        """What was begun here, and may still go on: it is cancelled when the client is closed."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.url}>"
@@ -101,20 +103,16 @@ class RemoteDesk:
 
     def start_job(self, job_id: str, job: Job) -> JobStatus:
         """Begin a job under an id of the caller's choosing, unless it was begun already."""
-        status: JobStatus = self._told(StartJob(job_id=job_id, job=job), self.timeout)
-        return status
+        self._jobs[job_id] = None
+        return self._stands(StartJob(job_id=job_id, job=job), self.timeout)
 
     def find_job(self, job_id: str, *, seen: int | None = None, timeout: float = 0.0) -> JobStatus:
         """Return how a job stands: once it has ended, or done another amount than `seen`, or time is up."""
-        found: JobStatus = self._told(
-            FindJob(job_id=job_id, seen=seen, timeout=timeout), self.timeout + timeout
-        )
-        return found
+        return self._stands(FindJob(job_id=job_id, seen=seen, timeout=timeout), self.timeout + timeout)
 
     def cancel_job(self, job_id: str) -> JobStatus:
         """Let a job end before its next step, if it has any left; return how it stands now."""
-        status: JobStatus = self._told(CancelJob(job_id=job_id), self.timeout)
-        return status
+        return self._stands(CancelJob(job_id=job_id), self.timeout)
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
@@ -130,6 +128,9 @@ class RemoteDesk:
     def close(self) -> None:
         """Stop taking commands, wait for those under way, and let go of all connections."""
         self.stop_granting()
+        if not self._closed:
+            for job_id in list(self._jobs):
+                self._line.send(self._call(CancelJob(job_id=job_id), self.timeout, lambda outcome: None))
         self._closed = True
         self._bells.close()
         self._line.close()
@@ -143,6 +144,12 @@ class RemoteDesk:
             self.stop_granting()
         if self._closed:
             self.close()
+
+    def _stands(self, item: StartJob | FindJob | CancelJob, patience: float) -> JobStatus:
+        status: JobStatus = self._told(item, patience)
+        if status.is_finished:
+            self._jobs.pop(item.job_id, None)
+        return status
 
     def _told(self, item: Item, patience: float) -> Any:
         outcome = self._wait_for(item, patience)

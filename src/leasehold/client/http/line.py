@@ -128,7 +128,7 @@ class Line:
             self._started().call_soon_threadsafe(self._begin, make)
 
     def stop_granting(self, latest: float) -> None:
-        """Take no more claims, answer those that have not left, and have an outcome for everything by then."""
+        """Take no more claims, answer those that have not left, and end everything by then."""
         with self.lock:
             self._grants = False
             self.latest = min(self.latest, latest)
