@@ -19,8 +19,8 @@ def store_path(arguments: Namespace) -> Path:
     address = locate(arguments.store)
     if is_server(address):
         raise StoreUnusable(
-            "this needs the store's own folder, and a server was named; run it where the server runs, and name "
-            "the folder that `leasehold serve` uses with --store"
+            "this needs the store's own folder, and a server was named; run it where the server runs, with "
+            "--store and the folder that `leasehold serve` uses"
         )
     path = sqlite_path(address)
     if path is None:

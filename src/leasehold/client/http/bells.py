@@ -1,7 +1,7 @@
 """Bells that a server rings, with one stream for all who wait here.
 
-The client has one name, drawn at random, under which the server rings; the number behind it says for whom.
-The upper part of a number says which bell of this process that is, so nobody has to remember who waits where.
+The client has one name, drawn at random, under which the server rings. The name of each bell begins with it
+and ends with a number of the bell's own, which the server says with the waiter's.
 
 The stream is opened with the first bell that is taken. When it breaks, it is opened again after a pause, and
 then everybody who waits asks once: what was rung meanwhile was rung for nobody.
@@ -14,7 +14,7 @@ import itertools
 import random
 import secrets
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 
 from leasehold.client.http.exchange import Exchange, NotAnswered
@@ -25,18 +25,13 @@ _SILENCE_SECONDS = 45.0
 """A server says something every fifteen seconds; one that does not is gone."""
 _PAUSE_SECONDS = 0.1
 _PAUSE_MAXIMUM_SECONDS = 5.0
-_NUMBERS_OF_A_BELL = 1 << 32
-_BELLS_MAXIMUM = 1 << 28
+_BELLS_MAXIMUM = 1 << 16
 _EVERYBODY = b"*"
-_NAME_BYTES = 8
+_NAME_BYTES = 6
 
 
 class _RemoteBell(Bell):
     """A bell that can also be rung for everybody who listens at it."""
-
-    def __init__(self, name: str, receiver: socket.socket, dispose: Callable[[], None], index: int) -> None:
-        super().__init__(name, receiver, dispose)
-        self._numbers = itertools.count(index * _NUMBERS_OF_A_BELL + 1)
 
     def heard(self) -> dict[int, Ring] | None:
         """Return what was rung for whom, without waiting; None: perhaps for anybody."""
@@ -50,26 +45,27 @@ class RemoteBells:
     def __init__(self, line: Line) -> None:
         self._line = line
         self._name = secrets.token_hex(_NAME_BYTES)
-        self._indexes = itertools.count(1)
-        self._open: dict[int, tuple[Bell, socket.socket]] = {}
+        self._numbers = itertools.count(1)
+        self._open: dict[str, tuple[Bell, socket.socket]] = {}
+        """By what tells a bell's name from the others'."""
         self._is_listening = False
         self._is_closed = False
 
     def take(self) -> Bell | None:
         """Return a bell to listen at."""
-        if self._is_closed:
+        own = f"{next(self._numbers) % _BELLS_MAXIMUM:04x}"
+        if self._is_closed or own in self._open:
             return None
-        index = next(self._indexes) % _BELLS_MAXIMUM
         receiver, sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         sender.setblocking(False)
 
         def dispose() -> None:
-            if self._open.pop(index, None) is not None:
+            if self._open.pop(own, None) is not None:
                 sender.close()
                 receiver.close()
 
-        bell = _RemoteBell(self._name, receiver, dispose, index)
-        self._open[index] = bell, sender
+        bell = _RemoteBell(f"{self._name}{own}", receiver, dispose)
+        self._open[own] = bell, sender
         self._listen()
         return bell
 
@@ -79,9 +75,8 @@ class RemoteBells:
 
     def ring(self, addresses: Iterable[str]) -> None:
         """Wake waiters of this process. Those of others hear of it from the server."""
-        words = by_bell(addresses).get(self._name)
-        if words is not None:
-            self._pass_on(words)
+        for name, words in by_bell(addresses).items():
+            self._ring(name.removeprefix(self._name), words)
 
     def close(self) -> None:
         """Close all bells."""
@@ -121,14 +116,15 @@ class RemoteBells:
     def _pass_on(self, words: bytes) -> None:
         """Ring here; what a server says may be anything."""
         for word in words.split():
-            digits = word.rstrip(b"?")
             if word == _EVERYBODY:
-                senders = [sender for _, sender in list(self._open.values())]
-            elif digits.isdigit() and len(digits) < 20:
-                found = self._open.get(int(digits) // _NUMBERS_OF_A_BELL)
-                senders = [] if found is None else [found[1]]
+                for one in list(self._open):
+                    self._ring(one, _EVERYBODY)
             else:
-                continue
-            for sender in senders:
-                with suppress(OSError):  # It has heard enough to ask anyway, or was closed.
-                    sender.send(word)
+                own, _, waiter = word.partition(b".")
+                self._ring(own.decode("latin-1"), waiter)
+
+    def _ring(self, own: str, words: bytes) -> None:
+        found = self._open.get(own)
+        if found is not None:
+            with suppress(OSError):  # It has heard enough to ask anyway, or was closed.
+                found[1].send(words)
