@@ -1,5 +1,6 @@
 """What all parts of a client, and its faces, speak to the registrar through."""
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -32,12 +33,18 @@ class AsyncSession(AnySession):
         self.calls = AsyncCalls(desk)
 
     async def send(self, command: Command) -> Outcome:
-        """Run a command; where the outcome is unknown, ask again, which the request id makes safe."""
+        """Run a command; where the outcome is unknown, ask again, which the request id makes safe.
+
+        Unless it took as long as a command may take to find that out: then the desk itself has asked again.
+        """
+        deadline = time.monotonic() + self.desk.timeout
+        outcome = await self.calls.call(command)
         for _ in range(_RETRIES):
-            outcome = await self.calls.call(command)
             if not (isinstance(outcome, Failure) and outcome.is_unknown):
                 return outcome
-        outcome = await self.calls.call(command)
+            if time.monotonic() >= deadline:
+                break
+            outcome = await self.calls.call(command)
         if isinstance(outcome, Failure):
             # A copy: one failure of the store is the outcome of every command that was on board.
             return outcome.with_facts(request_id=command.request_id)
@@ -74,11 +81,13 @@ class AsyncSession(AnySession):
 
     async def _told(self, ask: Callable[..., JobStatus], *given: Any, **named: Any) -> JobStatus:
         """Ask about a job; again if the reply was lost, which the id of the job makes safe."""
+        deadline = time.monotonic() + self.desk.timeout
         for _ in range(_RETRIES):
             try:
                 return await self.calls.aside(ask, *given, **named)
             except StoreError as error:
-                if not error.outcome_unknown or isinstance(error, JobUnknown):
+                is_late = time.monotonic() >= deadline
+                if not error.outcome_unknown or isinstance(error, JobUnknown) or is_late:
                     raise
         return await self.calls.aside(ask, *given, **named)
 
