@@ -143,7 +143,7 @@ def test_a_reader_that_does_not_read_is_cut_off_and_resumes_without_a_gap(tmp_pa
     flags = ("--send-timeout", "0.5", "--ping-seconds", "0.3")
     with RunningServer(tmp_path / "store", *flags) as server:
         with leasehold.connect(tmp_path / "store") as local:
-            for number in range(800):  # More than the buffers on the way can take.
+            for number in range(450):  # More than the buffers on the way can take.
                 with local.acquire(f"r{number}", metadata={"filler": "x" * 15_000}):
                     pass
         lazy = server.socket()
