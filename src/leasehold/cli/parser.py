@@ -165,6 +165,7 @@ def positive_number(text: str) -> int:
 
 def all_commands() -> Commands:
     """Return the parser of the whole command line."""
+    from leasehold.access import commands as access
     from leasehold.cli import (
         certificates,
         changes,
@@ -190,7 +191,7 @@ def all_commands() -> Commands:
 
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
-    faces = (work, workflows, settings, metrics)
+    faces = (work, workflows, settings, access, metrics)
     for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, serving, doctor, demo):
         group.add_commands(commands)
     return commands

@@ -28,7 +28,15 @@ _logger = logging.getLogger(__name__)
 
 def _routers() -> tuple[Router, ...]:
     """Return the routes of every face."""
-    return (leases.router, ledger.router, events.router, health.router)
+    from leasehold.access import routes as access
+
+    return (
+        leases.router,
+        ledger.router,
+        events.router,
+        access.router,
+        health.router,
+    )
 
 
 def application(service: Service) -> Application:
