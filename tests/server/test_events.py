@@ -157,7 +157,9 @@ def test_a_reader_that_does_not_read_is_cut_off_and_resumes_without_a_gap(tmp_pa
         while part := lazy.recv(1 << 16):  # What was under way still comes, and then the end.
             received += part
         lazy.close()
-        complete = [line for line in received.split(b"\r\n\r\n", 1)[1].split(b"\n") if line.startswith(b"id: ")]
+        complete = [
+            line for line in received.split(b"\r\n\r\n", 1)[1].split(b"\n") if line.startswith(b"id: ")
+        ]
         last = max(int(line[4:]) for line in complete[:-1])
 
         positions = [event.id for event in first(Watcher(server, after=last), 5)]

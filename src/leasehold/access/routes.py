@@ -25,9 +25,9 @@ class CreateBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key that is wanted."""
 
     role: Role
-    for_all: Annotated[bool, Meta(description="For all tenants, and not only for the one of the request.")] = (
-        False
-    )
+    for_all: Annotated[
+        bool, Meta(description="For all tenants, and not only for the one of the request.")
+    ] = False
     holders: Annotated[
         list[str], Meta(description="The holders that a holder key may act as: `ann`, `ci-*`. Empty: any.")
     ] = []
@@ -148,9 +148,7 @@ async def create_key(
     return await _made(session, command, text)
 
 
-async def _made(
-    session: AsyncSession, command: CreateAccessKey | RotateAccessKey, text: KeyText
-) -> MadeBody:
+async def _made(session: AsyncSession, command: CreateAccessKey | RotateAccessKey, text: KeyText) -> MadeBody:
     key = answer_of(await session.send(command), AccessKey)
     return MadeBody(key=_body(key), text=text.text)
 
@@ -166,12 +164,8 @@ async def list_keys(
     limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
 ) -> KeysBody:
     """Return a page of the keys of the tenant of the request, in the order of their ids."""
-    keys: list[AccessKey] = await session.ask(
-        ListAccessKeys(tenant=session.tenant, after=after, limit=limit)
-    )
-    return KeysBody(
-        keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None
-    )
+    keys: list[AccessKey] = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))
+    return KeysBody(keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None)
 
 
 @get(

@@ -13,7 +13,7 @@ from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
 from leasehold.engine.port import Progress
 from leasehold.engine.questions import Question
-from leasehold.errors import JobUnknown, LeaseholdError, StoreError
+from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
 from leasehold.kernel.ledger.commands import Command
 
 _RETRIES = 2
@@ -36,19 +36,24 @@ class AsyncSession(AnySession):
         """Run a command; where the outcome is unknown, ask again, which the request id makes safe.
 
         Unless it took as long as a command may take to find that out: then the desk itself has asked again.
+        What may have been run stays unknown until the registrar answers, or refuses.
         """
         deadline = time.monotonic() + self.desk.timeout
-        outcome = await self.calls.call(command)
-        for _ in range(_RETRIES):
-            if not (isinstance(outcome, Failure) and outcome.is_unknown):
+        unknown: Failure | None = None
+        for _ in range(1 + _RETRIES):
+            outcome = await self.calls.call(command)
+            if not isinstance(outcome, Failure) or outcome.code == ClientClosed.code:
                 return outcome
+            if not outcome.is_unknown:
+                if unknown is None:
+                    return outcome
+                break
+            unknown = outcome
             if time.monotonic() >= deadline:
                 break
-            outcome = await self.calls.call(command)
-        if isinstance(outcome, Failure):
-            # A copy: one failure of the store is the outcome of every command that was on board.
-            return outcome.with_facts(request_id=command.request_id)
-        return outcome
+        assert unknown is not None
+        # A copy: one failure of the store is the outcome of every command that was on board.
+        return unknown.with_facts(request_id=command.request_id)
 
     async def ask(self, question: Question) -> Any:
         """Ask a question."""
