@@ -164,7 +164,14 @@ class Event(NamedTuple):
 class Watcher:
     """A client of `/v1/events`."""
 
-    def __init__(self, server: RunningServer, *, key: str | None = None, headers: Mapping[str, str] | None = None, **query: Any) -> None:
+    def __init__(
+        self,
+        server: RunningServer,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **query: Any,
+    ) -> None:
         self._connection = server.connect()
         path = f"/v1/events?{urlencode(query, doseq=True)}"
         shown = {"Authorization": f"Bearer {server.key if key is None else key}"}
