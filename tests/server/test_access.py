@@ -69,7 +69,7 @@ def test_a_holder_key_is_bound_to_its_holders_and_its_tenant(server: RunningServ
 
 def test_metrics_are_for_keys_that_are_bound_to_no_tenant(server: RunningServer) -> None:
     assert server.ask("GET", "/metrics", key=made(server, "viewer")["text"]).status == 403
-    assert server.ask("GET", "/metrics", key=made(server, "viewer", for_all=True)["text"]).status == 200
+    assert server.ask("GET", "/metrics", key=made(server, "viewer", all_tenants=True)["text"]).status == 200
 
 
 def test_a_revoked_key_loses_at_once_also_its_open_stream(server: RunningServer) -> None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from litestar import Request, Router, get, post
 from litestar.params import Body, Parameter
+from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.client.aio.session import AsyncSession
@@ -21,8 +22,10 @@ from leasehold.client.waits import Claim, ended_since, undoing
 from leasehold.engine.desk import answer_of
 from leasehold.errors import error_of
 from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewed
+from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke, Transfer, Wanted
 from leasehold.kernel.lease.decision import not_found
+from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.server.bodies import (
     LEASE_EXAMPLE,
@@ -80,8 +83,8 @@ async def acquire(
         metadata=data.metadata,
         config_version=data.config_version,
         zone_version=data.zone_version,
-        scope=data.scope,
-        budget=data.budget,
+        scope=None if data.scope is None else Scope(**asdict(data.scope)),
+        budget=None if data.budget is None else Budget(**asdict(data.budget)),
         also=tuple(Wanted(resource=one.resource, mode=one.mode) for one in data.also),
         wait=patience_ns > 0,
         gives_up=patience_ns > 0,
