@@ -12,6 +12,9 @@ of its items, except where that status is 500.
 A line of the bells' stream names waiters that should ask again, by the number of their bell and their own,
 with `?` for those that need not hurry: `0001.17 0001.18?`; or `*` for all. An empty line says that nothing
 was rung. `doorbells` tells more.
+
+Whoever has an access key that was revoked gets nothing any more: it is looked at for every item, when a wait
+ends, and before each line of a stream, which ends then.
 """
 
 import asyncio

@@ -85,13 +85,14 @@ class RemoteBells:
             bell.dispose()
 
     def _listen(self) -> None:
-        if not self._is_listening:
+        if self._is_listening:
+            return
+        try:
             self._is_listening = True
-            try:
-                self._line.run(self._follow)
-            except BaseException:
-                self._is_listening = False
-                raise
+            self._line.run(self._follow)
+        except BaseException:  # Ctrl-C: the next one listens.
+            self._is_listening = False
+            raise
 
     async def _follow(self, exchange: Exchange) -> None:
         """Pass on what the server rings, for as long as the desk is open."""
