@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import msgspec
-from litestar import Request, Router, get
+from litestar import Router, get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
@@ -24,7 +24,7 @@ from leasehold.kernel.ledger.authority import observe
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.identity import CALLER
 from leasehold.server.meters import CONTENT_TYPE
-from leasehold.server.routing import answers, problems
+from leasehold.server.routing import JsonRequest, answers, problems
 from leasehold.server.service import Service
 
 _GOOD_SECONDS = 1.0
@@ -153,11 +153,9 @@ def _check_clock(store: Store) -> str:
         **problems(),
     },
 )
-async def get_metrics(
-    request: Request[Any, Any, Any], service: Service, session: AsyncSession
-) -> Response[bytes]:
+async def get_metrics(request: JsonRequest, service: Service, session: AsyncSession) -> Response[bytes]:
     """Return what this server has done, and what stands, in the text format of Prometheus."""
-    if request.scope[CALLER].tenant is not None:  # type: ignore[typeddict-item]
+    if request.notes[CALLER].tenant is not None:
         raise NotPermitted("metrics are about all tenants; use an access key that is bound to none")
     await session.ask(FindHead())  # Whoever may not look any more is refused here.
     text = await asyncio.to_thread(service.meters.text, service.registrar.store)

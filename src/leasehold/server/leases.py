@@ -10,7 +10,7 @@ its client has left, it leaves the queue.
 import asyncio
 from typing import Annotated, Any
 
-from litestar import Request, Router, get, post
+from litestar import Router, get, post
 from litestar.params import Body, Parameter
 from msgspec.structs import asdict
 
@@ -48,10 +48,9 @@ from leasehold.server.bodies import (
 )
 from leasehold.server.front import LEASE
 from leasehold.server.problems import ServerStopping
-from leasehold.server.routing import answers, ask_for, told
+from leasehold.server.routing import JsonRequest, answers, ask_for, told
 from leasehold.server.service import Service
 
-_Request = Request[Any, Any, Any]
 _PAGE_MAXIMUM = 1_000
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
@@ -62,7 +61,7 @@ _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "relea
     responses=answers(201, GrantBody, {"lease": LEASE_EXAMPLE, "also": [], "repeated": False}, 404, 409, 410),
 )
 async def acquire(
-    request: _Request,
+    request: JsonRequest,
     service: Service,
     session: AsyncSession,
     data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
@@ -98,7 +97,7 @@ async def acquire(
             raise ended_since(granted, request_id)
     else:
         granted = await _wait(request, service, session, command, patience_ns)
-    request.scope[LEASE] = granted.lease.lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = granted.lease.lease_id
     return GrantBody(
         lease=granted_body(granted.lease, granted.expires_in_ns),
         also=[granted_body(lease, granted.expires_in_ns) for lease in granted.also],
@@ -107,7 +106,7 @@ async def acquire(
 
 
 async def _wait(
-    request: _Request, service: Service, session: AsyncSession, command: Acquire, patience_ns: int
+    request: JsonRequest, service: Service, session: AsyncSession, command: Acquire, patience_ns: int
 ) -> Granted:
     """Wait for a claim; leave the queue if the client has left, or the server stops."""
     claim = Claim(command)
@@ -130,7 +129,7 @@ async def _wait(
             session.send_blindly(undoing(claim.command, session.ids.new()))
 
 
-async def _departure(request: _Request) -> None:
+async def _departure(request: JsonRequest) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -181,13 +180,13 @@ async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
     responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
 )
 async def renew(
-    request: _Request,
+    request: JsonRequest,
     session: AsyncSession,
     lease_id: str,
     data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
 ) -> LeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     (outcome,) = await _renewed(session, (lease_id,), data)
     if isinstance(outcome, Refusal):
         raise error_of(outcome)
@@ -236,13 +235,13 @@ async def _renewed(session: AsyncSession, lease_ids: tuple[str, ...], data: Rene
     responses=answers(200, LeaseBody, _ENDED_EXAMPLE, 404, 409, 410),
 )
 async def release(
-    request: _Request,
+    request: JsonRequest,
     session: AsyncSession,
     lease_id: str,
     data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
 ) -> LeaseBody:
     """Give a lease back, or take back a claim that waits. To release what is over already is fine."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     command = Release(
         tenant=session.tenant,
         lease_ids=(lease_id,),
@@ -270,13 +269,13 @@ async def release(
     ),
 )
 async def revoke(
-    request: _Request,
+    request: JsonRequest,
     session: AsyncSession,
     lease_id: str,
     data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
 ) -> LeaseBody:
     """Forcibly end a lease: for operators."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     command = Revoke(
         tenant=session.tenant,
         lease_id=lease_id,
@@ -294,7 +293,7 @@ async def revoke(
     responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"holder": "bob"}, 404, 409, 410),
 )
 async def transfer(
-    request: _Request,
+    request: JsonRequest,
     session: AsyncSession,
     lease_id: str,
     data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
@@ -310,7 +309,7 @@ async def transfer(
         ttl_ns=None if data.ttl is None else duration_ns("ttl", data.ttl),
         request_id=new,
     )
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     granted = answer_of(await session.send(command), Granted)
     return granted_body(granted.lease, granted.expires_in_ns)
 

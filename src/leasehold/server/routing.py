@@ -5,7 +5,7 @@ caller, whose desk admits or refuses every command and question; without a good 
 Names of resources travel in the query or the body: a `/` inside a path parameter would be another path.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from litestar import Request
@@ -20,6 +20,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
 
+from leasehold.enforcing.asgi import Scope
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
 
@@ -34,6 +35,11 @@ class ProblemBody(msgspec.Struct, kw_only=True):
 
 class JsonRequest(Request[Any, Any, Any]):
     """A request whose body may be anything, and is refused if it is not JSON."""
+
+    @property
+    def notes(self) -> Scope:
+        """Return the scope as plain ASGI has it: where what is known of the request is noted."""
+        return cast(Scope, self.scope)
 
     async def json(self) -> Any:
         """Return the body; raise BadRequest if it cannot be read."""
