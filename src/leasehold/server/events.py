@@ -16,7 +16,7 @@ import msgspec
 from litestar import Router, get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
-from litestar.params import Parameter
+from litestar.params import FromQuery, HeaderParameter, QueryParameter
 from litestar.types import ASGIApp
 
 from leasehold.client.aio.session import AsyncSession
@@ -29,7 +29,7 @@ from leasehold.registry import FAMILIES
 from leasehold.server.identity import CALLER
 from leasehold.server.problems import ServerBusy, ServerStopping, problem
 from leasehold.server.recent import Notice
-from leasehold.server.routing import JsonRequest, problems
+from leasehold.server.routing import Asking, JsonRequest, Serving, problems
 from leasehold.server.service import Service
 
 _PAGE = 1_000
@@ -227,19 +227,21 @@ data: {"position":7,"type":"lease.issued","resource":"report-42","holder":"ann",
 async def follow_events(
     *,
     request: JsonRequest,
-    service: Service,
-    session: AsyncSession,
-    after: Annotated[int | None, Parameter(description="Start after this position; from now on.")] = None,
+    service: Serving,
+    session: Asking,
+    after: Annotated[
+        int | None, QueryParameter(description="Start after this position; from now on.")
+    ] = None,
     last_event_id: Annotated[
-        str | None, Parameter(header="Last-Event-ID", description="The position that was seen last.")
+        str | None, HeaderParameter(name="Last-Event-ID", description="The position that was seen last.")
     ] = None,
     tenant: Annotated[
-        str | None, Parameter(description="Whose events; `*`: of all tenants, for keys that may.")
+        str | None, QueryParameter(description="Whose events; `*`: of all tenants, for keys that may.")
     ] = None,
-    resource: str | None = None,
-    holder: str | None = None,
+    resource: FromQuery[str | None] = None,
+    holder: FromQuery[str | None] = None,
     type: Annotated[
-        list[str] | None, Parameter(description="Only of these types: `issued` means `lease.issued`.")
+        list[str] | None, QueryParameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
 ) -> ASGIApp:
     """Follow the ledger from any position: no gap, no repeat, in order."""

@@ -11,7 +11,7 @@ import asyncio
 from typing import Annotated, Any
 
 from litestar import Router, get, post
-from litestar.params import Body, Parameter
+from litestar.params import Body, FromPath, FromQuery, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
@@ -48,7 +48,7 @@ from leasehold.server.bodies import (
 )
 from leasehold.server.front import LEASE
 from leasehold.server.problems import ServerStopping
-from leasehold.server.routing import JsonRequest, answers, ask_for, told
+from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for, told
 from leasehold.server.service import Service
 
 _PAGE_MAXIMUM = 1_000
@@ -62,8 +62,8 @@ _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "relea
 )
 async def acquire(
     request: JsonRequest,
-    service: Service,
-    session: AsyncSession,
+    service: Serving,
+    session: Asking,
     data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
 ) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
@@ -141,16 +141,16 @@ async def _departure(request: JsonRequest) -> None:
 )
 async def list_leases(
     *,
-    session: AsyncSession,
-    resource: str | None = None,
-    prefix: Annotated[str | None, Parameter(description="Resources that begin with this.")] = None,
-    holder: str | None = None,
+    session: Asking,
+    resource: FromQuery[str | None] = None,
+    prefix: Annotated[str | None, QueryParameter(description="Resources that begin with this.")] = None,
+    holder: FromQuery[str | None] = None,
     states: Annotated[
         list[str] | None,
-        Parameter(query="state", description="In these states; `any` for all. Default: active."),
+        QueryParameter(name="state", description="In these states; `any` for all. Default: active."),
     ] = None,
-    after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
     wanted = ["active"] if states is None else [] if states == ["any"] else states
@@ -165,7 +165,7 @@ async def list_leases(
     summary="Look at a lease",
     responses=answers(200, LeaseBody, LEASE_EXAMPLE, 404),
 )
-async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
+async def get_lease(session: Asking, lease_id: FromPath[str]) -> LeaseBody:
     """Return a lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)
     if status is None:
@@ -181,8 +181,8 @@ async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
 )
 async def renew(
     request: JsonRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
 ) -> LeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
@@ -200,7 +200,7 @@ async def renew(
     responses=answers(200, RenewedBody, {"outcomes": [{"lease": LEASE_EXAMPLE, "problem": None}]}),
 )
 async def renew_many(
-    session: AsyncSession,
+    session: Asking,
     data: Annotated[
         RenewalsBody, Body(examples=ask_for(holder="ann", lease_ids=[LEASE_EXAMPLE["lease_id"]], ttl=30))
     ],
@@ -236,8 +236,8 @@ async def _renewed(session: AsyncSession, lease_ids: tuple[str, ...], data: Rene
 )
 async def release(
     request: JsonRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
 ) -> LeaseBody:
     """Give a lease back, or take back a claim that waits. To release what is over already is fine."""
@@ -270,8 +270,8 @@ async def release(
 )
 async def revoke(
     request: JsonRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
 ) -> LeaseBody:
     """Forcibly end a lease: for operators."""
@@ -294,8 +294,8 @@ async def revoke(
 )
 async def transfer(
     request: JsonRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
 ) -> LeaseBody:
     """Hand a lease to another holder, under a new id and a higher token. The old one ends with it."""
@@ -319,7 +319,7 @@ async def transfer(
     summary="Look at a queue",
     responses=answers(200, QueueBody, {"resource": "report-42", "held_by": [LEASE_EXAMPLE], "waiters": []}),
 )
-async def get_queue(session: AsyncSession, resource: str) -> QueueBody:
+async def get_queue(session: Asking, resource: FromQuery[str]) -> QueueBody:
     """Return who holds a resource, and who waits for it, first in line first."""
     reader = AsyncReader(session)
     held, waiters = await reader.inspect(resource), await reader.queue(resource)
@@ -333,7 +333,7 @@ async def get_queue(session: AsyncSession, resource: str) -> QueueBody:
     summary="Get a certificate of a lease",
     responses=answers(200, CertificateBody, {"certificate": "eyJhbGciOiJFZERTQSIs…"}, 404, 409, 410),
 )
-async def get_certificate(session: AsyncSession, lease_id: str) -> CertificateBody:
+async def get_certificate(session: Asking, lease_id: FromPath[str]) -> CertificateBody:
     """Return the registrar's signed word that a lease stands, for those who cannot ask it themselves."""
     return CertificateBody(certificate=await AsyncReader(session).certificate(lease_id))
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 from litestar import Request
+from litestar.di import NamedDependency
 from litestar.exceptions import (
     ClientException,
     HTTPException,
@@ -20,9 +21,16 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
 
+from leasehold.client.aio.session import AsyncSession
 from leasehold.enforcing.asgi import Scope
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
+from leasehold.server.service import Service
+
+Asking = NamedDependency[AsyncSession]
+"""The session of who sends a request: what a handler asks for as `session`."""
+Serving = NamedDependency[Service]
+"""What all routes of a server share: what a handler asks for as `service`."""
 
 
 class ProblemBody(msgspec.Struct, kw_only=True):
