@@ -4,7 +4,8 @@ A face adds its routes with one line in `_routers`.
 """
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from litestar import Litestar, Request, Router
 from litestar.di import Provide
@@ -41,7 +42,7 @@ def _routers() -> tuple[Router, ...]:
 
 def application(service: Service) -> Application:
     """Return the routes of a server as an ASGI application; the desk route has all of `/v1/desk`."""
-    desk, router = service.desk_route, _router(service)
+    desk, router = service.desk_route, _router(lambda: service)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -53,15 +54,24 @@ def application(service: Service) -> Application:
     return answer
 
 
-def _router(service: Service) -> Litestar:
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document, without a server."""
+
+    def nobody() -> Service:
+        raise AssertionError("routes that are only described are not called")
+
+    return _router(nobody).openapi_schema.to_schema()
+
+
+def _router(service: Callable[[], Service]) -> Litestar:
     readiness = health.Readiness()
 
-    def session_of(request: Request[Any, Any, Any]) -> AsyncSession:
-        return service.sessions.of(request.scope)  # type: ignore[arg-type]
+    def session_of(request: JsonRequest) -> AsyncSession:
+        return service().sessions.of(request.notes)
 
     def refuse(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         answer = answer_problem(error)
-        request.scope[CODE] = getattr(error, "code", "")  # type: ignore[typeddict-unknown-key]
+        cast(Scope, request.scope)[CODE] = getattr(error, "code", "")
         if answer.status_code == 500 and not isinstance(error, LeaseholdError):
             _logger.error("a defect answered %s %s", request.method, request.url.path, exc_info=error)
         return answer
@@ -70,7 +80,7 @@ def _router(service: Service) -> Litestar:
         route_handlers=_routers(),
         dependencies={
             "session": Provide(session_of, sync_to_thread=False),
-            "service": Provide(lambda: service, sync_to_thread=False),
+            "service": Provide(service, sync_to_thread=False),
             "readiness": Provide(lambda: readiness, sync_to_thread=False),
         },
         request_class=JsonRequest,

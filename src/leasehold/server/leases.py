@@ -10,8 +10,8 @@ its client has left, it leaves the queue.
 import asyncio
 from typing import Annotated, Any
 
-from litestar import Request, Router, get, post
-from litestar.params import Body, Parameter
+from litestar import Router, get, post
+from litestar.params import Body, FromPath, FromQuery, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
@@ -48,10 +48,9 @@ from leasehold.server.bodies import (
 )
 from leasehold.server.front import LEASE
 from leasehold.server.problems import ServerStopping
-from leasehold.server.routing import answers, ask_for, told
+from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for, told
 from leasehold.server.service import Service
 
-_Request = Request[Any, Any, Any]
 _PAGE_MAXIMUM = 1_000
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
@@ -62,9 +61,9 @@ _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "relea
     responses=answers(201, GrantBody, {"lease": LEASE_EXAMPLE, "also": [], "repeated": False}, 404, 409, 410),
 )
 async def acquire(
-    request: _Request,
-    service: Service,
-    session: AsyncSession,
+    request: JsonRequest,
+    service: Serving,
+    session: Asking,
     data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
 ) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
@@ -98,7 +97,7 @@ async def acquire(
             raise ended_since(granted, request_id)
     else:
         granted = await _wait(request, service, session, command, patience_ns)
-    request.scope[LEASE] = granted.lease.lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = granted.lease.lease_id
     return GrantBody(
         lease=granted_body(granted.lease, granted.expires_in_ns),
         also=[granted_body(lease, granted.expires_in_ns) for lease in granted.also],
@@ -107,7 +106,7 @@ async def acquire(
 
 
 async def _wait(
-    request: _Request, service: Service, session: AsyncSession, command: Acquire, patience_ns: int
+    request: JsonRequest, service: Service, session: AsyncSession, command: Acquire, patience_ns: int
 ) -> Granted:
     """Wait for a claim; leave the queue if the client has left, or the server stops."""
     claim = Claim(command)
@@ -130,7 +129,7 @@ async def _wait(
             session.send_blindly(undoing(claim.command, session.ids.new()))
 
 
-async def _departure(request: _Request) -> None:
+async def _departure(request: JsonRequest) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
@@ -142,16 +141,16 @@ async def _departure(request: _Request) -> None:
 )
 async def list_leases(
     *,
-    session: AsyncSession,
-    resource: str | None = None,
-    prefix: Annotated[str | None, Parameter(description="Resources that begin with this.")] = None,
-    holder: str | None = None,
+    session: Asking,
+    resource: FromQuery[str | None] = None,
+    prefix: Annotated[str | None, QueryParameter(description="Resources that begin with this.")] = None,
+    holder: FromQuery[str | None] = None,
     states: Annotated[
         list[str] | None,
-        Parameter(query="state", description="In these states; `any` for all. Default: active."),
+        QueryParameter(name="state", description="In these states; `any` for all. Default: active."),
     ] = None,
-    after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
     wanted = ["active"] if states is None else [] if states == ["any"] else states
@@ -166,7 +165,7 @@ async def list_leases(
     summary="Look at a lease",
     responses=answers(200, LeaseBody, LEASE_EXAMPLE, 404),
 )
-async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
+async def get_lease(session: Asking, lease_id: FromPath[str]) -> LeaseBody:
     """Return a lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)
     if status is None:
@@ -181,13 +180,13 @@ async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
     responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
 )
 async def renew(
-    request: _Request,
-    session: AsyncSession,
-    lease_id: str,
+    request: JsonRequest,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
 ) -> LeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     (outcome,) = await _renewed(session, (lease_id,), data)
     if isinstance(outcome, Refusal):
         raise error_of(outcome)
@@ -201,7 +200,7 @@ async def renew(
     responses=answers(200, RenewedBody, {"outcomes": [{"lease": LEASE_EXAMPLE, "problem": None}]}),
 )
 async def renew_many(
-    session: AsyncSession,
+    session: Asking,
     data: Annotated[
         RenewalsBody, Body(examples=ask_for(holder="ann", lease_ids=[LEASE_EXAMPLE["lease_id"]], ttl=30))
     ],
@@ -236,13 +235,13 @@ async def _renewed(session: AsyncSession, lease_ids: tuple[str, ...], data: Rene
     responses=answers(200, LeaseBody, _ENDED_EXAMPLE, 404, 409, 410),
 )
 async def release(
-    request: _Request,
-    session: AsyncSession,
-    lease_id: str,
+    request: JsonRequest,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
 ) -> LeaseBody:
     """Give a lease back, or take back a claim that waits. To release what is over already is fine."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     command = Release(
         tenant=session.tenant,
         lease_ids=(lease_id,),
@@ -270,13 +269,13 @@ async def release(
     ),
 )
 async def revoke(
-    request: _Request,
-    session: AsyncSession,
-    lease_id: str,
+    request: JsonRequest,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
 ) -> LeaseBody:
     """Forcibly end a lease: for operators."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     command = Revoke(
         tenant=session.tenant,
         lease_id=lease_id,
@@ -294,9 +293,9 @@ async def revoke(
     responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"holder": "bob"}, 404, 409, 410),
 )
 async def transfer(
-    request: _Request,
-    session: AsyncSession,
-    lease_id: str,
+    request: JsonRequest,
+    session: Asking,
+    lease_id: FromPath[str],
     data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
 ) -> LeaseBody:
     """Hand a lease to another holder, under a new id and a higher token. The old one ends with it."""
@@ -310,7 +309,7 @@ async def transfer(
         ttl_ns=None if data.ttl is None else duration_ns("ttl", data.ttl),
         request_id=new,
     )
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.notes[LEASE] = lease_id
     granted = answer_of(await session.send(command), Granted)
     return granted_body(granted.lease, granted.expires_in_ns)
 
@@ -320,7 +319,7 @@ async def transfer(
     summary="Look at a queue",
     responses=answers(200, QueueBody, {"resource": "report-42", "held_by": [LEASE_EXAMPLE], "waiters": []}),
 )
-async def get_queue(session: AsyncSession, resource: str) -> QueueBody:
+async def get_queue(session: Asking, resource: FromQuery[str]) -> QueueBody:
     """Return who holds a resource, and who waits for it, first in line first."""
     reader = AsyncReader(session)
     held, waiters = await reader.inspect(resource), await reader.queue(resource)
@@ -334,7 +333,7 @@ async def get_queue(session: AsyncSession, resource: str) -> QueueBody:
     summary="Get a certificate of a lease",
     responses=answers(200, CertificateBody, {"certificate": "eyJhbGciOiJFZERTQSIs…"}, 404, 409, 410),
 )
-async def get_certificate(session: AsyncSession, lease_id: str) -> CertificateBody:
+async def get_certificate(session: Asking, lease_id: FromPath[str]) -> CertificateBody:
     """Return the registrar's signed word that a lease stands, for those who cannot ask it themselves."""
     return CertificateBody(certificate=await AsyncReader(session).certificate(lease_id))
 

@@ -5,10 +5,11 @@ caller, whose desk admits or refuses every command and question; without a good 
 Names of resources travel in the query or the body: a `/` inside a path parameter would be another path.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from litestar import Request
+from litestar.di import NamedDependency
 from litestar.exceptions import (
     ClientException,
     HTTPException,
@@ -20,8 +21,16 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
 
+from leasehold.client.aio.session import AsyncSession
+from leasehold.enforcing.asgi import Scope
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
+from leasehold.server.service import Service
+
+Asking = NamedDependency[AsyncSession]
+"""The session of who sends a request: what a handler asks for as `session`."""
+Serving = NamedDependency[Service]
+"""What all routes of a server share: what a handler asks for as `service`."""
 
 
 class ProblemBody(msgspec.Struct, kw_only=True):
@@ -34,6 +43,11 @@ class ProblemBody(msgspec.Struct, kw_only=True):
 
 class JsonRequest(Request[Any, Any, Any]):
     """A request whose body may be anything, and is refused if it is not JSON."""
+
+    @property
+    def notes(self) -> Scope:
+        """Return the scope as plain ASGI has it: where what is known of the request is noted."""
+        return cast(Scope, self.scope)
 
     async def json(self) -> Any:
         """Return the body; raise BadRequest if it cannot be read."""

@@ -110,6 +110,8 @@ class RemoteBells:
                     self._pass_on(line)
             except NotAnswered as trouble:
                 delay = trouble.error.retry_after or 0.0
+                if not trouble.is_passing:
+                    self._pass_on(_EVERYBODY)  # Whoever waits has to hear that this client is not let in.
             is_first = False
             await asyncio.sleep(max(pause * random.uniform(0.5, 1.5), delay))
             pause = min(pause * 2, _PAUSE_MAXIMUM_SECONDS)
