@@ -11,7 +11,7 @@ import pytest
 import leasehold
 from leasehold.client.http.call import Call
 from leasehold.client.http.desk import RemoteDesk
-from leasehold.client.http.line import Lane
+from leasehold.client.http.lane import Lane
 from leasehold.engine.desk import Failure
 from leasehold.engine.questions import FindHolders, FindWaiters
 from leasehold.engine.registrar import Registrar
