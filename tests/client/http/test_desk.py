@@ -15,7 +15,7 @@ from leasehold.client.http.lane import Lane
 from leasehold.engine.desk import Failure
 from leasehold.engine.questions import FindHolders, FindWaiters
 from leasehold.engine.registrar import Registrar
-from leasehold.kernel.lease.commands import Acquire, Release
+from leasehold.kernel.lease.commands import Acquire, Release, Renew
 from leasehold.kernel.ledger.commands import Command
 from leasehold.registry import wire
 from leasehold.work.law.commands import Succeed
@@ -170,12 +170,13 @@ def _call(command: Command, outcomes: list[Any]) -> Call:
     return Call(command, wire().spell(command), time.monotonic() + 10, outcomes.append, lock)
 
 
-def _claim(lease_id: str) -> Acquire:
-    return Acquire(lease_id=lease_id, resource="door", holder="ann", ttl_ns=10**9, request_id=lease_id)
+def _claim(lease_id: str, holder: str = "") -> Acquire:
+    holder = holder or f"holder of {lease_id}"
+    return Acquire(lease_id=lease_id, resource="door", holder=holder, ttl_ns=10**9, request_id=lease_id)
 
 
 def _release(*lease_ids: str) -> Release:
-    return Release(lease_ids=lease_ids, holder="ann", request_id="r")
+    return Release(lease_ids=lease_ids, holder=" and ".join(lease_ids), request_id="r")
 
 
 def test_what_is_about_one_lease_never_overtakes_what_was_asked_before() -> None:
@@ -195,9 +196,21 @@ def test_what_is_about_one_lease_never_overtakes_what_was_asked_before() -> None
     assert not lane.busy
 
 
+def test_what_one_holder_asks_for_stays_in_order_and_holds_up_no_renewal() -> None:
+    lane = Lane(2)
+    renewal = Renew(lease_ids=("z",), holder="ann", request_id="r")
+    first, second, renewed = (_call(one, []) for one in (_claim("a", "ann"), _claim("b", "ann"), renewal))
+    lane.waiting.append(first)
+    assert lane.board() == [first]
+    lane.waiting.extend([second, renewed])
+    assert lane.board() == [renewed]
+    lane.arrive([first])
+    assert lane.board() == [second]
+
+
 def test_commands_of_another_family_stay_in_order_among_themselves() -> None:
     lane = Lane(2)
-    done = [_call(Succeed(domain=name, holder="ann", token="1", request_id=name), []) for name in ("x", "y")]
+    done = [_call(Succeed(domain=name, holder=name, token="1", request_id=name), []) for name in ("x", "y")]
     lane.waiting.append(done[0])
     assert lane.board() == [done[0]]
     lane.waiting.append(done[1])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from leasehold.engine.desk import Failure, Outcome
 from leasehold.engine.wire import Item
 from leasehold.errors import LeaseholdError, ReplyLost
+from leasehold.kernel.lease.commands import Renew
 from leasehold.kernel.ledger.commands import Command
 from leasehold.registry import FAMILIES
 
@@ -105,7 +106,9 @@ class Call:
 def _keys_of(item: Item) -> tuple[str, ...]:
     """Return what keeps items in order: those that have one of these in common are never overtaken.
 
-    Commands on one lease stay in order, and those of each other family among themselves.
+    Commands on one lease stay in order, those of one holder, and those of each other family among themselves:
+    who has given something back without waiting for that finds it free when it asks again. Renewals are about
+    their leases only, so that nothing else holds them up.
     """
     if not isinstance(item, Command):
         return ()
@@ -114,5 +117,7 @@ def _keys_of(item: Item) -> tuple[str, ...]:
         keys = (item.lease_id,)
     if hasattr(item, "parent_id"):
         keys = (*keys, item.parent_id)
+    if hasattr(item, "holder") and not isinstance(item, Renew):
+        keys = (*keys, f"\x01{item.tenant}\x01{item.holder}")
     family = FAMILIES.of_command.get(type(item))
     return keys if family is None or family.name == _LEASE else (*keys, f"\x01{family.name}")
