@@ -173,6 +173,7 @@ class _Life:
         with suppress(asyncio.CancelledError, Exception):
             await serving
         await service.close()
+        front.close()
         _log("stopped")
 
 
