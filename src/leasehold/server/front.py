@@ -123,7 +123,7 @@ class Front:
             raise _too_large(maximum)
         try:
             async with asyncio.timeout(self._configuration.body_timeout):
-                body = await _whole(receive, maximum)
+                body = await _whole(receive, maximum, None if length is None else int(length))
         except TimeoutError:
             raise TooSlow(
                 f"the body was not here within {self._configuration.body_timeout:g} s; send it at once"
@@ -193,7 +193,8 @@ def _request_id(scope: Scope, ids: Ids) -> str:
     return ids.new()
 
 
-async def _whole(receive: Receive, maximum: int) -> bytes:
+async def _whole(receive: Receive, maximum: int, length: int | None) -> bytes:
+    """Return a body; if its length is known, without waiting to be told that this was all."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -205,7 +206,7 @@ async def _whole(receive: Receive, maximum: int) -> bytes:
         if size > maximum:
             raise _too_large(maximum)
         parts.append(part)
-        if not message.get("more_body"):
+        if size == length or not message.get("more_body"):
             return b"".join(parts)
 
 
