@@ -42,7 +42,8 @@ def path(registrar: Registrar) -> Iterator[str]:
 
 
 def _who(scope: Any) -> str:
-    return dict(scope["headers"]).get(b"who", b"ann").decode()
+    headers: dict[bytes, bytes] = dict(scope["headers"])
+    return headers.get(b"who", b"ann").decode()
 
 
 def _ask(
