@@ -26,7 +26,7 @@ from tests.engine.doubles import registrar_of
 
 async def test_tables_are_rebuilt_from_the_ledger(leases: Any) -> None:
     await leases.acquire("door")
-    assert await leases.rebuild() == {"lease": 1, "settings": 0, "work": 0, "workflow": 0}
+    assert await leases.rebuild() == {"lease": 1, "settings": 0, "work": 0, "workflow": 0, "access": 0}
     assert (await leases.verify()).problems == []
 
 

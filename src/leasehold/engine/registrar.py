@@ -141,17 +141,17 @@ class Registrar:
 
     def find_job(self, job_id: str, *, seen: int | None = None, timeout: float = 0.0) -> JobStatus:
         """Return how a job stands: once it has ended, or done another amount than `seen`, or time is up."""
-        self._jobs_for(self._job(job_id))
-        return self._jobs.find(job_id, seen=seen, timeout=timeout)
+        return self._jobs_with(job_id).find(job_id, seen=seen, timeout=timeout)
 
     def cancel_job(self, job_id: str) -> JobStatus:
         """Let a job end before its next step, if it has any left; return how it stands now."""
-        self._jobs_for(self._job(job_id))
-        return self._jobs.cancel(job_id)
+        return self._jobs_with(job_id).cancel(job_id)
 
-    def _job(self, job_id: str) -> Job:
-        """Return a job that was started; who may start none learns not even whether there is one."""
-        return self._jobs_for(_FINDING_A_JOB).find(job_id).job
+    def _jobs_with(self, job_id: str) -> JobRunner:
+        """Refuse a job to a caller that may not have it done; who may have none learns not even of it."""
+        if self.caller is LOCAL:
+            return self._jobs
+        return self._jobs_for(self._jobs_for(_FINDING_A_JOB).find(job_id).job)
 
     def _jobs_for(self, job: Job) -> JobRunner:
         """Refuse a job to a caller that may not have it done, or is bound to a tenant: jobs are about all."""
