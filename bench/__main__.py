@@ -11,10 +11,12 @@ from bench import (
     ledger,
     pairs,
     queues,
+    remote,
     renewals,
     replaying,
     rooms,
     scale,
+    serving,
     startup,
     trees,
     work,
@@ -39,6 +41,9 @@ BENCHMARKS = {
     "workflows": workflows.run,
     "scale": scale.run,
     "work": work.run,
+    "remote": remote.run,
+    "serving": serving.run,
+    "http-servers": serving.servers,
 }
 
 

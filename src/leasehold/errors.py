@@ -160,6 +160,14 @@ class NotPermitted(Refused, code="NOT_PERMITTED", http_status=403):
     """Only an operator may do this, and the caller is none."""
 
 
+class NotAuthenticated(Refused, code="NOT_AUTHENTICATED", http_status=401):
+    """The server wants an access key, and was shown none, or none that is good."""
+
+
+class RateLimited(Refused, code="RATE_LIMITED", http_status=429):
+    """The caller has asked more often than its access key allows. Ask again after `retry_after` seconds."""
+
+
 class LeaseLost(LeaseholdError, code="LEASE_LOST", http_status=410, exit_code=EXIT_LOST):
     """The lease is not the caller's any more. Whatever it protects must not be touched."""
 
@@ -207,6 +215,14 @@ class StoreFailed(StoreError, code="STORE_FAILED"):
     """Reading or writing the store failed."""
 
     outcome_unknown = True
+
+
+class ReplyLost(StoreFailed, code="REPLY_LOST"):
+    """The server was asked, and its reply did not arrive, or could not be read."""
+
+
+class ServerUnreachable(StoreError, code="SERVER_UNREACHABLE"):
+    """There is no connection to the server. Nothing was changed."""
 
 
 class StoreRejected(StoreError, code="STORE_REJECTED"):

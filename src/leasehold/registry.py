@@ -5,15 +5,19 @@ would not see what its records mean for the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from leasehold.access.law.family import access_family
 from leasehold.access.questions import REPLIES as ACCESS_REPLIES
 from leasehold.engine.chores import Chore
+from leasehold.engine.jobs import CARRIERS as ENGINE_CARRIERS
 from leasehold.engine.jobs import BackedUp, Backup, Carrier, Job
 from leasehold.engine.port import Progress, Snapshot, Store
 from leasehold.engine.questions import Certify, Question
 from leasehold.engine.registrar import Registrar, Reply
+from leasehold.engine.replies import QUESTIONS
+from leasehold.engine.wire import Wire
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.files.questions import FindAround, find_around
 from leasehold.guards.law import guard_family
@@ -85,3 +89,9 @@ CARRIERS: Mapping[type[Job], Carrier] = {Backup: _back_up, ApplyRetention: apply
 
 CHORES: Sequence[Callable[[], Chore]] = (Housekeeper,)
 """What a registrar does in the background."""
+
+
+@cache
+def wire() -> Wire:
+    """Return how everything that a registrar can be asked, and answers, is spelled on a wire."""
+    return Wire(FAMILIES, (*QUESTIONS, *REPLIES), (*ENGINE_CARRIERS, *CARRIERS))

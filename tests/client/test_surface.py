@@ -54,19 +54,23 @@ def test_the_public_names_are_these() -> None:
         "LimitExceeded",
         "Mode",
         "NotAcquired",
+        "NotAuthenticated",
         "NotHolder",
         "NotPermitted",
         "NotProven",
         "NothingGranted",
         "OutlivesParent",
         "Page",
+        "RateLimited",
         "Refused",
         "ReleaseReason",
         "RenewalDoesNotExtend",
         "RenewalsExhausted",
+        "ReplyLost",
         "Scope",
         "ScopeDenied",
         "ScopeExceeded",
+        "ServerUnreachable",
         "StaleToken",
         "StoreBusy",
         "StoreDamaged",
@@ -113,6 +117,8 @@ ERRORS = [
     ("BudgetExhausted", "BudgetExceeded", "BUDGET_EXHAUSTED", 409, 1),
     ("OutlivesParent", "Refused", "OUTLIVES_PARENT", 409, 1),
     ("NotPermitted", "Refused", "NOT_PERMITTED", 403, 1),
+    ("NotAuthenticated", "Refused", "NOT_AUTHENTICATED", 401, 1),
+    ("RateLimited", "Refused", "RATE_LIMITED", 429, 1),
     ("LeaseLost", "LeaseholdError", "LEASE_LOST", 410, 76),
     ("LeaseExpired", "LeaseLost", "LEASE_EXPIRED", 410, 76),
     ("LeaseTerminal", "LeaseLost", "LEASE_TERMINAL", 410, 76),
@@ -124,6 +130,8 @@ ERRORS = [
     ("StoreBusy", "StoreError", "STORE_BUSY", 503, 1),
     ("StoreFull", "StoreError", "STORE_FULL", 507, 1),
     ("StoreFailed", "StoreError", "STORE_FAILED", 503, 1),
+    ("ReplyLost", "StoreFailed", "REPLY_LOST", 503, 1),
+    ("ServerUnreachable", "StoreError", "SERVER_UNREACHABLE", 503, 1),
     ("StoreRejected", "StoreError", "STORE_REJECTED", 503, 1),
     ("StoreUnusable", "StoreError", "STORE_UNUSABLE", 503, 1),
     ("StoreDamaged", "StoreUnusable", "STORE_DAMAGED", 503, 1),
@@ -162,7 +170,7 @@ def test_every_error_is_public_and_no_two_have_one_code() -> None:
 def test_only_a_store_that_failed_and_a_job_that_is_not_known_leave_the_outcome_unknown() -> None:
     unknown = [one.__name__ for one in all_errors() if getattr(one, "outcome_unknown", False)]
 
-    assert unknown == ["StoreFailed", "JobUnknown"]
+    assert unknown == ["StoreFailed", "ReplyLost", "JobUnknown"]
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))

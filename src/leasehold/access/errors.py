@@ -1,10 +1,8 @@
 """What can go wrong with access keys. What a key does not allow is `leasehold.errors.NotPermitted`."""
 
-from leasehold.errors import Refused
+from leasehold.errors import NotAuthenticated, Refused
 
-
-class NotAuthenticated(Refused, code="NOT_AUTHENTICATED", http_status=401):
-    """The access key is not known, or not any more: it was revoked or rotated, or has expired."""
+__all__ = ["AccessKeyEnded", "AccessKeyExists", "AccessKeyNotFound", "LastAdminKey", "NotAuthenticated"]
 
 
 class AccessKeyNotFound(Refused, code="ACCESS_KEY_NOT_FOUND", http_status=404):

@@ -13,11 +13,11 @@
 - ``events``      history, watch
 - ``running``     run: a lease around another command
 - ``certificates``  certificate
+- ``serving``     serve: a registrar for other machines
 - ``ledger``      verify, head, rebuild, keys  - ``pruning``   prune
 - ``upkeep``      backup, restore              - ``sqlite_file``  what only a store in a file has
 - ``doctor``      what could be wrong with a store (``checks``), and what to do about it
 - ``demo``        watch processes compete, die and take over
-- ``shapes``      what --json prints
 - ``output``      what people see              - ``progress``  how far a long command has got
 - ``durations``   how people write times       - ``processes`` what /proc says about who holds a lease
 

@@ -204,7 +204,7 @@ def _scope_text(stated: "Certificate") -> str | None:
 def _shape(stated: "Certificate") -> dict[str, Any]:
     from msgspec.structs import asdict
 
-    from leasehold.cli.shapes import utc
+    from leasehold.shapes import utc
 
     return {
         "certificate_id": stated.certificate_id,

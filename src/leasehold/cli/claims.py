@@ -158,7 +158,7 @@ def _confirmed(client: "Client", held: "Sequence[HeldLease]") -> "list[LeaseStat
 
 
 def _tell_all(out: Output, statuses: "list[LeaseStatus]") -> None:
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     if out.as_json and len(statuses) > 1:
         out.json({"leases": [lease_shape(status) for status in statuses]})
@@ -170,7 +170,7 @@ def _tell_all(out: Output, statuses: "list[LeaseStatus]") -> None:
 
 def tell(out: Output, status: "LeaseStatus", title: str) -> None:
     """Say which lease somebody has now."""
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     if out.as_json:
         out.json(lease_shape(status))
@@ -211,7 +211,7 @@ exit codes: 0 all renewed · 76 a lease is lost · 1 error · 2 wrong usage""",
 
 
 def _renew(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import error_shape, lease_shape
+    from leasehold.shapes import error_shape, lease_shape
 
     out = Output(arguments)
     with connected(arguments) as client:

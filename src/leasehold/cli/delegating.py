@@ -189,7 +189,7 @@ def _spend(arguments: Namespace) -> int:
 
 def tree_shape(statuses: dict[str, list["LeaseStatus"]], status: "LeaseStatus") -> dict[str, Any]:
     """Return a lease and the standing leases below it, however deep."""
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     below = statuses.get(status.lease.lease_id, [])
     return {"lease": lease_shape(status), "children": [tree_shape(statuses, one) for one in below]}

@@ -77,7 +77,7 @@ def _release_all(arguments: Namespace) -> int:
 
 
 def _release_some(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import error_shape
+    from leasehold.shapes import error_shape
 
     out = Output(arguments)
     released: list[str] = []
@@ -122,7 +122,7 @@ exit codes: 0 revoked, or already ended · 76 no such lease · 1 error · 2 wron
 
 
 def _revoke(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     out = Output(arguments)
     with connected(arguments, holder=arguments.operator) as client:

@@ -107,7 +107,7 @@ def report(error: Exception, *, as_json: bool) -> int:
     problem = problem_of(error)
     message = message_of(problem)
     if as_json:
-        from leasehold.cli.shapes import error_shape
+        from leasehold.shapes import error_shape
 
         say_on_stderr(json_of({"error": error_shape(problem, message)}))
     else:

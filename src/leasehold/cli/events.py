@@ -99,7 +99,7 @@ def _moment(text: str) -> "datetime":
 
 def _held_at(arguments: Namespace) -> int:
     """Tell who held what at a moment."""
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     if arguments.type or arguments.lease or arguments.after:
         raise UsageError("--at goes with RESOURCE, --holder and --limit only; see `leasehold history --help`")
@@ -170,7 +170,7 @@ _HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
 
 def print_entries(out: Output, entries: list["Entry"], *, headed: bool = True) -> None:
     """Write ledger entries as a table, or as one JSON object per line."""
-    from leasehold.cli.shapes import entry_shape
+    from leasehold.shapes import entry_shape
 
     if out.as_json:
         for entry in entries:
@@ -234,7 +234,7 @@ _WATCH_WIDTHS = (6, 19, 8, 20, 20, 16)
 
 
 def _watch(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import entry_shape
+    from leasehold.shapes import entry_shape
 
     out = Output(arguments)
     if not out.as_json:

@@ -256,8 +256,8 @@ def _key_row(key: "Key") -> list[Cell]:
 
 
 def _key_shape(key: "Key") -> dict[str, Any]:
-    from leasehold.cli.shapes import utc
     from leasehold.engine.signing import key_id_of
+    from leasehold.shapes import utc
 
     return {
         "key_id": key_id_of(key.public_key),

@@ -11,7 +11,7 @@ from leasehold.cli.events import print_entries
 from leasehold.cli.naming import displayed, holders_of, resource
 from leasehold.cli.output import Cell, Output, local_time
 from leasehold.cli.parser import Commands, positive_number
-from leasehold.cli.queues import print_waiters, waiter_shape
+from leasehold.cli.queues import print_waiters
 from leasehold.kernel.lease.paths import related
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
 
 
 def _ls(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape
 
     out = Output(arguments)
     wanted = [] if arguments.all else arguments.state or ["active", "pending"]
@@ -97,7 +97,7 @@ def _ls(arguments: Namespace) -> int:
 
 def _find(client: "Client", arguments: Namespace, wanted: list[str]) -> Iterator["LeaseStatus"]:
     """Yield the leases that are in a wanted state by the clock, whatever has been recorded yet."""
-    from leasehold.cli.shapes import state_now
+    from leasehold.shapes import state_now
 
     recorded = [*wanted, "active"] if "expired" in wanted else wanted
     after, path = arguments.after, None
@@ -117,7 +117,7 @@ def _find(client: "Client", arguments: Namespace, wanted: list[str]) -> Iterator
 
 
 def _row(status: "LeaseStatus") -> list[Cell]:
-    from leasehold.cli.shapes import state_now
+    from leasehold.shapes import state_now
 
     lease, state = status.lease, state_now(status).value
     return [
@@ -186,7 +186,7 @@ def _show_trees(out: Output, client: "Client", tops: list["LeaseStatus"]) -> Non
 
 
 def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", depth: int) -> list[list[Cell]]:
-    from leasehold.cli.shapes import state_now
+    from leasehold.shapes import state_now
 
     lease, account = status.lease, status.lease.delegation
     state = state_now(status).value
@@ -204,7 +204,7 @@ def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", dep
 
 
 def _show_lease(out: Output, status: "LeaseStatus", entries: list["Entry"]) -> None:
-    from leasehold.cli.shapes import entry_shape, lease_shape
+    from leasehold.shapes import entry_shape, lease_shape
 
     if out.as_json:
         history = [entry_shape(entry) for entry in entries]
@@ -216,7 +216,7 @@ def _show_lease(out: Output, status: "LeaseStatus", entries: list["Entry"]) -> N
 
 
 def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
-    from leasehold.cli.shapes import state_now
+    from leasehold.shapes import state_now
 
     lease = status.lease
     left = f" (in {format_duration(status.expires_in)})" if status.is_live else ""
@@ -261,7 +261,7 @@ def _delegation_facts(account: "Delegation | None") -> list[tuple[str, str | Non
 
 
 def _show_resource(out: Output, name: str, client: "Client") -> None:
-    from leasehold.cli.shapes import lease_shape
+    from leasehold.shapes import lease_shape, waiter_shape
 
     statuses, waiters = holders_of(client, name), client.queue(name)
     if out.as_json:

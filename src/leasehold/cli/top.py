@@ -111,7 +111,7 @@ def look(client: "Client") -> Look:
 
 
 def _shape(seen: Look) -> dict[str, Any]:
-    from leasehold.cli.shapes import entry_shape, lease_shape, utc
+    from leasehold.shapes import entry_shape, lease_shape, utc
 
     return {
         "store": seen.url,

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.engine.admission import admit
+from leasehold.engine.batch import Done
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.chores import Chore, Chores
@@ -50,8 +51,11 @@ class Registrar:
         jobs: JobRunner | None = None,
         as_is: bool = False,
         chores: Sequence[Callable[[], Chore]] = (),
+        observe: Callable[[Done], None] | None = None,
     ) -> None:
         """`also` answers questions that the engine knows nothing of; `chores` are done in the background.
+
+        `observe` is told what became of every batch of commands.
 
         `as_is` leaves a store alone until somebody changes something, or asks what a lease has left: so a
         damaged one can be looked at, and nothing is recorded for that.
@@ -68,7 +72,7 @@ class Registrar:
         self._is_epoch_open = not as_is
         if not as_is:
             open_epoch(store)
-        self._committer = Committer(store, timeout=timeout)
+        self._committer = Committer(store, timeout=timeout, observe=observe)
         self._chores = None if as_is or not chores else Chores(self, [make() for make in chores])
         if self._chores is not None:
             self._chores.start()

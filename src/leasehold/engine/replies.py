@@ -157,3 +157,6 @@ _REPLIES: dict[type[Question], Callable[[Any, Snapshot], Any]] = {
     ListKeys: _keys,
     IsAnythingDue: _is_anything_due,
 }
+
+QUESTIONS: tuple[type[Question], ...] = tuple(_REPLIES)
+"""What can be answered here."""

@@ -135,7 +135,7 @@ def _row(one: "SettingState") -> list[str]:
 
 
 def _shape(one: "SettingState") -> dict[str, Any]:
-    from leasehold.cli.shapes import utc
+    from leasehold.shapes import utc
 
     return {
         "key": one.key,

@@ -24,6 +24,11 @@ ENVIRONMENT = "LEASEHOLD_URL"
 _SECONDS = 5.0
 
 
+def is_server(address: str) -> bool:
+    """Say whether an address is that of a server, which has a store of its own."""
+    return address.lower().startswith(("http://", "https://"))
+
+
 def locate(url: str | None = None, start: Path | None = None) -> str:
     """Return the address of the store to use."""
     return named(url, start) or nearest(start)
@@ -92,7 +97,9 @@ def sqlite_path(address: str) -> Path | None:
         return Path(rest.removeprefix("//").removeprefix("/"))
     if (separator and (scheme == "sqlite" or rest.startswith("//"))) or not address.strip("/"):
         raise InvalidInput(
-            f"invalid address of a store {address!r}; use sqlite:///path/to/folder or memory:", field="url"
+            f"invalid address of a store {address!r}; use sqlite:///path/to/folder, memory:, or "
+            "http://host:port for a server",
+            field="url",
         )
     return Path(address)
 
@@ -148,7 +155,7 @@ def _git_setting(here: Path) -> str | None:
         setting = (git.ask(str(here), "config", "--get", "leasehold.url", seconds=_SECONDS) or "").strip()
     except OSError:  # a work tree without a usable git has no settings
         return None
-    if not setting:
-        return None
+    if not setting or is_server(setting):
+        return setting or None
     path = sqlite_path(setting)
     return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"

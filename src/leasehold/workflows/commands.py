@@ -279,7 +279,7 @@ def _existing(client: "Client", workflow_id: str) -> "WorkflowStatus":
 
 
 def _shape(status: "WorkflowStatus") -> dict[str, Any]:
-    from leasehold.cli.shapes import lease_shape, utc
+    from leasehold.shapes import lease_shape, utc
 
     workflow = status.workflow
     return {

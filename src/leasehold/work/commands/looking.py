@@ -110,7 +110,7 @@ exit codes: 0 done (a domain that nobody has used is idle) · 1 error · 2 wrong
 
 def _show(arguments: Namespace) -> int:
     from leasehold.cli.events import print_entries
-    from leasehold.cli.shapes import entry_shape
+    from leasehold.shapes import entry_shape
 
     out = Output(arguments)
     with connected(arguments) as client:
@@ -178,7 +178,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
 
 
 def _failed(arguments: Namespace) -> int:
-    from leasehold.cli.shapes import utc
+    from leasehold.shapes import utc
 
     out = Output(arguments)
     with connected(arguments) as client:
