@@ -26,7 +26,7 @@ from leasehold.certificates.issuing import certify, trusted_keys_of
 from leasehold.certificates.keys import TrustedKeys
 from leasehold.certificates.verifying import verify_certificate
 from leasehold.enforcing.fence import Fence
-from leasehold.engine.questions import ListKeys
+from leasehold.engine.questions import Certify, ListKeys
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.signing import key_id_of
 from leasehold.errors import LeaseholdError
@@ -116,7 +116,10 @@ class Notary:
         """Have a lease certified; show the certificate at once, or later, or not at all."""
         stage = self._stage
         try:
-            text = certify(self._registrar, tenant, lease_id)
+            question = Certify(tenant=tenant, lease_id=lease_id)
+            with self._registrar.store.snapshot() as snapshot:
+                sign = certify(self._registrar, question, snapshot)
+            text = sign()
         except LeaseholdError as error:
             stage.say("  no certificate of {}: {}", lease_id, error)
             stage.tally.note("certificate refused")

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from leasehold.access.law.family import access_family
+from leasehold.access.questions import REPLIES as ACCESS_REPLIES
 from leasehold.engine.chores import Chore
 from leasehold.engine.jobs import CARRIERS as ENGINE_CARRIERS
 from leasehold.engine.jobs import BackedUp, Backup, Carrier, Job
-from leasehold.engine.port import Progress, Store
+from leasehold.engine.port import Progress, Snapshot, Store
 from leasehold.engine.questions import Certify, Question
 from leasehold.engine.registrar import Registrar, Reply
 from leasehold.engine.replies import QUESTIONS
@@ -35,7 +37,7 @@ from leasehold.workflows.questions import REPLIES as WORKFLOW_REPLIES
 def all_families(quotas: Quotas | None = None) -> Families:
     """Return all families, with quotas for those who claim leases through this engine."""
     return Families(
-        (lease_family(quotas), settings_family(), work_family(), workflow_family()),
+        (lease_family(quotas), settings_family(), work_family(), workflow_family(), access_family()),
     )
 
 
@@ -43,10 +45,10 @@ FAMILIES = all_families()
 """All families, without quotas."""
 
 
-def _certify(registrar: Registrar, question: Certify) -> str:
+def _certify(registrar: Registrar, question: Certify, snapshot: Snapshot) -> Callable[[], str]:
     from leasehold.certificates.issuing import certify  # loading what signs takes time that few need to pay
 
-    return certify(registrar, question.tenant, question.lease_id)
+    return certify(registrar, question, snapshot)
 
 
 REPLIES: Mapping[type[Question], Reply] = {
@@ -55,6 +57,7 @@ REPLIES: Mapping[type[Question], Reply] = {
     ListSettings: list_settings,
     FindEffective: find_effective,
     TakeTally: take_tally,
+    **ACCESS_REPLIES,
     **WORK_REPLIES,
     **WORKFLOW_REPLIES,
 }

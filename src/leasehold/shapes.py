@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, Waiter
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.model import LeaseState
@@ -73,6 +73,23 @@ def state_now(status: LeaseStatus) -> LeaseState:
     return LeaseState.EXPIRED
 
 
+def waiter_shape(waiter: Waiter) -> dict[str, Any]:
+    """Return a claim that waits, and its place."""
+    lease, ticket = waiter.lease, waiter.lease.ticket
+    return {
+        "position": waiter.position,
+        "holder": lease.holder,
+        "resource": lease.resource,
+        "mode": lease.mode.value,
+        "priority": None if ticket is None else ticket.priority,
+        "waiting_since": None if ticket is None else utc(ticket.since_ns),
+        "waited": waiter.waited,
+        "estimate": waiter.estimate,
+        "ttl": lease.ttl_ns / NANOSECONDS_PER_SECOND,
+        "lease_id": lease.lease_id,
+    }
+
+
 def entry_shape(entry: Entry) -> dict[str, Any]:
     """Return a ledger entry: where it stands, what happened, and everything the event says."""
     event = entry.event
@@ -99,7 +116,7 @@ def entry_shape(entry: Entry) -> dict[str, Any]:
                 shape[name] = asdict(value)
             case "delayed_for":
                 shape[name] = value or None
-            case "at_ns" | "request" | "schema" | "signature":
+            case "at_ns" | "digest" | "request" | "schema" | "signature":
                 continue
             case _:
                 shape.setdefault(name, value)

@@ -8,7 +8,7 @@ import pytest
 
 from leasehold.engine.desk import answer_of
 from leasehold.engine.jobs import Verify
-from leasehold.engine.port import EntryQuery, LeaseQuery, Store
+from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, Store
 from leasehold.engine.questions import (
     Certify,
     FindBeginning,
@@ -56,8 +56,8 @@ class Echo(Question, frozen=True, kw_only=True, omit_defaults=True, tag="echo"):
     answer = str | None
 
 
-def echo(registrar: Registrar, question: Echo) -> str | None:
-    del registrar
+def echo(registrar: Registrar, question: Echo, snapshot: Snapshot) -> str | None:
+    del registrar, snapshot
     return question.tenant
 
 

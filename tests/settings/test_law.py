@@ -121,7 +121,7 @@ def test_what_can_never_be_right_is_refused_and_changes_nothing(
 
 def test_a_caller_that_is_bound_to_a_tenant_changes_nothing_for_the_whole_store(store: Store) -> None:
     run(store, change("max_renewals", 2))
-    bound = Caller(access="key", tenant="default")
+    bound = Caller(tenant="default")
     requests = [Request(change(key, 3, request_id=key), bound) for key in ("max_renewals", "keep_history")]
     requests[1] = Request(change("keep_history", False), bound)
     own, whole = run_taken(store, requests, RULES, blocking=True)

@@ -5,13 +5,14 @@ where the ledger ends. Nothing is written, and no writer is waited for. A lease 
 whose time is unknown gets none.
 """
 
+from collections.abc import Callable
 from weakref import WeakKeyDictionary
 
 from leasehold.certificates.certificate import body_of
 from leasehold.certificates.keys import TrustedKeys
 from leasehold.certificates.signing import sign
-from leasehold.engine.port import Snapshot
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.port import Snapshot, Store
+from leasehold.engine.questions import Certify, LeaseStatus
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.sealing import NoKeyAtHand
 from leasehold.engine.signing import is_signed, key_id_of
@@ -23,41 +24,40 @@ from leasehold.kernel.ledger.keys import Key, voucher_message
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
-_issuers: WeakKeyDictionary[Registrar, tuple[int, str]] = WeakKeyDictionary()
+_issuers: WeakKeyDictionary[Store, tuple[int, str]] = WeakKeyDictionary()
 """The names of registrars, and the epoch in which each was asked: another ledger in its place raises it."""
 
 
-def certify(registrar: Registrar, tenant: str | None, lease_id: str) -> str:
-    """Return a certificate of a lease; raise why there can be none."""
-    with registrar.store.snapshot() as snapshot:
-        reading = snapshot.reading()
-        lease = snapshot.lease(lease_id)
-        if lease is None or tenant not in (None, lease.tenant):
-            raise error_of(not_found(lease_id))
-        status = status_of(lease, snapshot, reading)
-        if not status.is_live:
-            raise error_of(_refusal(status))
-        if status.lease.state is not LeaseState.ACTIVE:
-            raise LeaseLost(
-                f"lease {lease_id} is {status.lease.state}: nobody holds {status.lease.resource} by it; "
-                "ask again once it is granted",
-                lease_id=lease_id,
-                resource=status.lease.resource,
-                state=status.lease.state,
-            )
-        body = body_of(
-            status.lease,
-            issuer=_issuer(registrar, snapshot),
-            position=snapshot.head.position,
-            wall_ns=reading.wall_ns,
-            left_ns=int(status.expires_in * NANOSECONDS_PER_SECOND),
+def certify(registrar: Registrar, question: Certify, snapshot: Snapshot) -> Callable[[], str]:
+    """Return what makes a certificate of a lease; raise why there can be none."""
+    lease_id, reading = question.lease_id, snapshot.reading()
+    lease = snapshot.lease(lease_id)
+    if lease is None or question.tenant not in (None, lease.tenant):
+        raise error_of(not_found(lease_id))
+    status = status_of(lease, snapshot, reading)
+    if not status.is_live:
+        raise error_of(_refusal(status))
+    if status.lease.state is not LeaseState.ACTIVE:
+        raise LeaseLost(
+            f"lease {lease_id} is {status.lease.state}: nobody holds {status.lease.resource} by it; "
+            "ask again once it is granted",
+            lease_id=lease_id,
+            resource=status.lease.resource,
+            state=status.lease.state,
         )
-        try:
-            key = registrar.store.sealer.key_for(snapshot.authority, snapshot.signing_keys)
-        except NoKeyAtHand:
-            key = None
-    # The look is over: nobody who wants to read has to wait for the signature.
-    return sign(body, key or registrar.signing_key())
+    body = body_of(
+        status.lease,
+        issuer=_issuer(registrar.store, snapshot),
+        position=snapshot.head.position,
+        wall_ns=reading.wall_ns,
+        left_ns=int(status.expires_in * NANOSECONDS_PER_SECOND),
+    )
+    try:
+        key = registrar.store.sealer.key_for(snapshot.authority, snapshot.signing_keys)
+    except NoKeyAtHand:
+        key = None
+    # Once the look is over: nobody who wants to read has to wait for the signature.
+    return lambda: sign(body, key or registrar.signing_key())
 
 
 def trusted_keys_of(keys: list[Key]) -> TrustedKeys:
@@ -77,12 +77,12 @@ def issuer_of(keys: list[Key]) -> str:
     return f"leasehold:{key_id_of(keys[0].public_key)}"
 
 
-def _issuer(registrar: Registrar, snapshot: Snapshot) -> str:
+def _issuer(store: Store, snapshot: Snapshot) -> str:
     epoch = 0 if snapshot.authority is None else snapshot.authority.epoch
-    known = _issuers.get(registrar)
+    known = _issuers.get(store)
     if known is None or known[0] != epoch:
         known = (epoch, issuer_of(snapshot.signing_keys()))
-        _issuers[registrar] = known
+        _issuers[store] = known
     return known[1]
 
 

@@ -13,6 +13,7 @@
 - ``events``      history, watch
 - ``running``     run: a lease around another command
 - ``certificates``  certificate
+- ``serving``     serve: a registrar for other machines
 - ``ledger``      verify, head, rebuild, keys  - ``pruning``   prune
 - ``upkeep``      backup, restore              - ``sqlite_file``  what only a store in a file has
 - ``doctor``      what could be wrong with a store (``checks``), and what to do about it

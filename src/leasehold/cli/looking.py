@@ -11,7 +11,7 @@ from leasehold.cli.events import print_entries
 from leasehold.cli.naming import displayed, holders_of, resource
 from leasehold.cli.output import Cell, Output, local_time
 from leasehold.cli.parser import Commands, positive_number
-from leasehold.cli.queues import print_waiters, waiter_shape
+from leasehold.cli.queues import print_waiters
 from leasehold.kernel.lease.paths import related
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def _delegation_facts(account: "Delegation | None") -> list[tuple[str, str | Non
 
 
 def _show_resource(out: Output, name: str, client: "Client") -> None:
-    from leasehold.shapes import lease_shape
+    from leasehold.shapes import lease_shape, waiter_shape
 
     statuses, waiters = holders_of(client, name), client.queue(name)
     if out.as_json:

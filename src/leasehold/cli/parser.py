@@ -175,6 +175,7 @@ def all_commands() -> Commands:
         pruning,
         queues,
         running,
+        serving,
         top,
         upkeep,
     )
@@ -186,7 +187,7 @@ def all_commands() -> Commands:
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
     faces = (work, workflows, settings, metrics)
-    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, doctor, demo):
+    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, serving, doctor, demo):
         group.add_commands(commands)
     return commands
 

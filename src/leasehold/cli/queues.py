@@ -36,7 +36,7 @@ exit codes: 0 done (a resource that nobody waits for is not an error) · 1 error
 
 
 def _queue(arguments: Namespace) -> int:
-    from leasehold.shapes import lease_shape
+    from leasehold.shapes import lease_shape, waiter_shape
 
     out = Output(arguments)
     with connected(arguments) as client:
@@ -77,22 +77,3 @@ def waiter_row(waiter: "Waiter") -> list[Cell]:
         f"≤ {format_duration(waiter.estimate)}",
         lease.lease_id,
     ]
-
-
-def waiter_shape(waiter: "Waiter") -> dict[str, Any]:
-    """Return a waiter as JSON shows it."""
-    from leasehold.shapes import utc
-
-    lease, ticket = waiter.lease, waiter.lease.ticket
-    return {
-        "position": waiter.position,
-        "holder": lease.holder,
-        "resource": lease.resource,
-        "mode": lease.mode.value,
-        "priority": None if ticket is None else ticket.priority,
-        "waiting_since": None if ticket is None else utc(ticket.since_ns),
-        "waited": waiter.waited,
-        "estimate": waiter.estimate,
-        "ttl": lease.ttl_ns / 1e9,
-        "lease_id": lease.lease_id,
-    }

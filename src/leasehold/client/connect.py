@@ -6,9 +6,11 @@ cheap, but not free: keep a client for as long as you need leases.
 
 import os
 import threading
+from collections.abc import Callable
 
 from leasehold.client.blocking.client import Client
 from leasehold.client.inputs import Duration, duration_ns, file_name, name, whole_number
+from leasehold.engine.batch import Done
 from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.quotas import Quotas
@@ -77,6 +79,7 @@ def open_registrar(
     as_is: bool,
     timeout: Duration,
     quotas: Quotas,
+    observe: Callable[[Done], None] | None = None,
 ) -> Registrar:
     """Open the store that `url` names, and the registrar on it."""
     longest_ns = int(threading.TIMEOUT_MAX) * NANOSECONDS_PER_SECOND
@@ -90,7 +93,15 @@ def open_registrar(
     )
     try:
         jobs = JobRunner(store, CARRIERS)
-        return Registrar(store, timeout=patience, also=REPLIES, jobs=jobs, as_is=as_is, chores=CHORES)
+        return Registrar(
+            store,
+            timeout=patience,
+            also=REPLIES,
+            jobs=jobs,
+            as_is=as_is,
+            chores=CHORES,
+            observe=observe,
+        )
     except BaseException:
         store.close()
         raise

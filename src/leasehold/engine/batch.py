@@ -83,6 +83,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Told after the commit, outside the transaction, where waiters are to be woken. Must not raise."""
     presuming: bool = True
     """Take the names of new records for new without looking. A batch in which that was wrong is run again."""
+    observe: "Callable[[Done], None] | None" = None
+    """Told after the commit what became of the batch. Must be quick, and not raise."""
 
 
 class Done(msgspec.Struct, kw_only=True, gc=False):
@@ -154,6 +156,8 @@ def run_taken(
             continue
         if done.wakes and rules.wake is not None:
             rules.wake(frozenset(done.wakes))
+        if rules.observe is not None:
+            rules.observe(done)
         return done.outcomes
     raise disturbed()
 
@@ -163,7 +167,7 @@ def _run_singly(store: Store, requests: Sequence[Request], rules: Rules, error: 
     if len(requests) == 1 and not rules.sweep_limit and not rules.presuming:
         return [error]
     # Without the sweep or a wrong presumption, which may be what failed.
-    alone = Rules(wake=rules.wake, presuming=False)
+    alone = Rules(wake=rules.wake, observe=rules.observe, presuming=False)
     outcomes: list[Outcome] = []
     for request in requests:
         try:
@@ -211,6 +215,7 @@ def _decide_all(
     transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
+    _load_callers(transaction, draft.view, requests)
     _load_needs(transaction, draft.view, list(map(_COMMAND, requests)))
     if sweep_limit and not _may_sweep(transaction, draft):
         sweep_limit = 0
@@ -285,6 +290,17 @@ def _sweep(transaction: Transaction, draft: Draft, sweeps: list[Command], done: 
             draft.view.load(lacking, transaction.read(lacking))
             _load_needs(transaction, draft.view, left)
         sweeps = left
+
+
+def _load_callers(transaction: Transaction, view: View, requests: Sequence[Request]) -> None:
+    """Read what is to be known of those who ask, at once for all of them; of local callers, nothing."""
+    callers = {request.caller for request in requests if request.caller is not LOCAL}
+    if not callers:
+        return
+    for family in view.families:
+        keys = family.knows(callers, view)
+        if keys is not None:
+            view.load(keys, transaction.read(keys))
 
 
 def _load_needs(transaction: Transaction, view: View, commands: Sequence[Command]) -> None:

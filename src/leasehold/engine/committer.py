@@ -27,7 +27,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 
-from leasehold.engine.batch import Outcome, Recall, Request, Rules, run_taken
+from leasehold.engine.batch import Done, Outcome, Recall, Request, Rules, run_taken
 from leasehold.engine.call import Call, tell
 from leasehold.engine.port import Store, WouldBlock
 from leasehold.errors import ClientClosed, StoreBusy, StoreFailed
@@ -46,12 +46,15 @@ _PASSED = object()
 class Committer:
     """Group commit for all callers of one client."""
 
-    def __init__(self, store: Store, *, timeout: float) -> None:
+    def __init__(
+        self, store: Store, *, timeout: float, observe: Callable[[Done], None] | None = None
+    ) -> None:
+        """`observe` is told what became of every batch, in the thread that has run it."""
         self._store = store
         self._check = store.families.check
         ring = store.bells.ring
-        self._plain_rules = Rules(wake=ring)
-        self._sweeping_rules = Rules(sweep_limit=_SWEEP_LIMIT, wake=ring)
+        self._plain_rules = Rules(wake=ring, observe=observe)
+        self._sweeping_rules = Rules(sweep_limit=_SWEEP_LIMIT, wake=ring, observe=observe)
         self._timeout = timeout
         self._next_sweep = 0.0
         self._reset()

@@ -12,6 +12,7 @@ from leasehold.engine.audit import Audit, audit, rebuild
 from leasehold.engine.keyholding import retire, rotate, vouch
 from leasehold.engine.port import Head, Progress, Store
 from leasehold.engine.pruning import Pruning, prune
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.keys import Key
 
 
@@ -20,6 +21,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_fie
 
     result: ClassVar[Any]
     """The type of its result, which is never None."""
+    right: ClassVar[Right] = Right.ADMINISTER
+    """What a caller with an access key needs to be allowed. Jobs are for callers that no tenant binds."""
     runs_alone: ClassVar[bool] = False
     """Whether a second one of its kind has to wait until the first has ended."""
 
@@ -28,6 +31,7 @@ class Verify(Job, frozen=True, kw_only=True, omit_defaults=True, tag="verify"):
     """Check the whole ledger against itself, a head kept elsewhere, and the tables; and the store itself."""
 
     result = Audit
+    right = Right.OPERATE
 
     head: Head | None = None
     first_key: str | None = None
@@ -40,6 +44,7 @@ class Prune(Job, frozen=True, kw_only=True, omit_defaults=True, tag="prune"):
     """Remove old history, or say what would be removed."""
 
     result = Pruning
+    right = Right.OPERATE
     runs_alone = True
 
     actor: str
@@ -51,6 +56,7 @@ class Rebuild(Job, frozen=True, kw_only=True, omit_defaults=True, tag="rebuild")
     """Rebuild the tables from the ledger; the result says how many records there are, by family."""
 
     result = dict[str, int]
+    right = Right.OPERATE
     runs_alone = True
 
 
@@ -67,6 +73,7 @@ class Backup(Job, frozen=True, kw_only=True, omit_defaults=True, tag="backup"):
     """Copy the store as it is at one moment to a file on the registrar's machine; not every store can."""
 
     result = BackedUp
+    right = Right.ADMINISTER  # It writes where it is told to, on the registrar's machine.
     runs_alone = True
 
     file: str
@@ -78,6 +85,7 @@ class RotateKey(Job, frozen=True, kw_only=True, omit_defaults=True, tag="rotate_
     """Put a new key in the place of the one that seals the ledger."""
 
     result = Key
+    right = Right.ADMINISTER
 
     actor: str
     reason: str = ""

@@ -14,6 +14,7 @@ from leasehold.engine.port import EntryQuery, Head, LeaseQuery
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.chain import Entry
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.keys import Key
 
 PAGE_MAXIMUM = 10_000
@@ -74,6 +75,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     tells_time: ClassVar[bool] = True
     """Whether the answer says what is left of anything; if not, nothing is ever recorded for asking it."""
 
+    right: ClassVar[Right] = Right.ADMINISTER
+    """What a caller with an access key needs to be allowed."""
+
     for_operators: ClassVar[bool] = False
     """Whether the answer is about all tenants at once, so that callers bound to one get none."""
 
@@ -84,6 +88,7 @@ class FindLease(Question, frozen=True, kw_only=True, omit_defaults=True, tag="fi
     """Ask for a lease by its id."""
 
     answer = LeaseStatus | None
+    right = Right.LOOK
 
     lease_id: str
 
@@ -92,6 +97,7 @@ class FindHolders(Question, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Ask which leases stand on a resource now, oldest token first."""
 
     answer = list[LeaseStatus]
+    right = Right.LOOK
 
     resource: str
 
@@ -100,6 +106,7 @@ class FindChildren(Question, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Ask for standing leases that were derived from a lease, up to a page of them, oldest token first."""
 
     answer = list[LeaseStatus]
+    right = Right.LOOK
 
     lease_id: str
 
@@ -108,6 +115,7 @@ class FindWaiters(Question, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Ask who waits for a resource, first in line first; for a path, also above and below it."""
 
     answer = list[Waiter]
+    right = Right.LOOK
 
     resource: str
 
@@ -116,6 +124,7 @@ class FindWon(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find
     """Ask what a waiting claim was granted, if that can be told by looking; None: it had better ask."""
 
     answer = Granted | None
+    right = Right.LOOK
 
     lease_ids: tuple[str, ...]
 
@@ -124,6 +133,7 @@ class ListLeases(Question, frozen=True, kw_only=True, omit_defaults=True, tag="l
     """Ask for one page of leases."""
 
     answer = list[LeaseStatus]
+    right = Right.LOOK
 
     query: LeaseQuery
 
@@ -132,6 +142,7 @@ class ReadLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag="r
     """Ask for one page of the ledger."""
 
     answer = list[Entry]
+    right = Right.LOOK
     tells_time = False
 
     query: EntryQuery
@@ -141,6 +152,7 @@ class FollowLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Ask for what comes after a position; raises HistoryPruned if that is gone. 0: whatever there is."""
 
     answer = Followed
+    right = Right.LOOK
     tells_time = False
 
     query: EntryQuery
@@ -150,6 +162,7 @@ class FindBeginning(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask where the history begins; None: nothing was ever pruned."""
 
     answer = PrunedHistory | None
+    right = Right.LOOK
     tells_time = False
 
 
@@ -157,6 +170,7 @@ class FindHead(Question, frozen=True, kw_only=True, omit_defaults=True, tag="fin
     """Ask where the ledger ends."""
 
     answer = Head
+    right = Right.LOOK
     tells_time = False
 
 
@@ -164,6 +178,7 @@ class ListKeys(Question, frozen=True, kw_only=True, omit_defaults=True, tag="lis
     """Ask for every key that the ledger ever admitted, in the order of their enrolment."""
 
     answer = list[Key]
+    right = Right.LOOK
     tells_time = False
 
 
@@ -171,6 +186,7 @@ class IsAnythingDue(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask whether time has done anything that nobody has recorded."""
 
     answer = bool
+    right = Right.OPERATE
     for_operators = True
 
 
@@ -178,5 +194,6 @@ class Certify(Question, frozen=True, kw_only=True, omit_defaults=True, tag="cert
     """Ask for the registrar's signed word that a lease stands."""
 
     answer = str
+    right = Right.LOOK
 
     lease_id: str

@@ -6,10 +6,13 @@ moment by the authority's clock.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from msgspec.structs import replace
 
+from leasehold.engine.admission import admit
+from leasehold.engine.batch import Done
 from leasehold.engine.bells import Bells
 from leasehold.engine.call import Call
 from leasehold.engine.chores import Chore, Chores
@@ -17,9 +20,9 @@ from leasehold.engine.clock import Ids
 from leasehold.engine.committer import Committer
 from leasehold.engine.desk import Failure, JobStatus, Outcome
 from leasehold.engine.job_runner import JobRunner
-from leasehold.engine.jobs import Job
-from leasehold.engine.port import Store
-from leasehold.engine.questions import Question
+from leasehold.engine.jobs import Job, Verify
+from leasehold.engine.port import Snapshot, Store
+from leasehold.engine.questions import FindHead, Question
 from leasehold.engine.recording import open_epoch
 from leasehold.engine.replies import reply
 from leasehold.engine.sealing import NoKeyAtHand
@@ -27,8 +30,12 @@ from leasehold.engine.signing import SigningKey
 from leasehold.errors import NotPermitted
 from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 
-Reply = Callable[["Registrar", Any], Any]
-"""Answers a question that needs more than a look at the store."""
+Reply = Callable[["Registrar", Any, Snapshot], Any]
+"""Answers a question as of a snapshot, or returns what makes the answer when that is closed."""
+
+_FINDING_A_JOB = Verify()
+_WAITING = FindHead()
+"""What to know of a job that one names, and that the ledger has grown, takes no less than this does."""
 
 
 class Registrar:
@@ -44,8 +51,11 @@ class Registrar:
         jobs: JobRunner | None = None,
         as_is: bool = False,
         chores: Sequence[Callable[[], Chore]] = (),
+        observe: Callable[[Done], None] | None = None,
     ) -> None:
         """`also` answers questions that the engine knows nothing of; `chores` are done in the background.
+
+        `observe` is told what became of every batch of commands.
 
         `as_is` leaves a store alone until somebody changes something, or asks what a lease has left: so a
         damaged one can be looked at, and nothing is recorded for that.
@@ -54,16 +64,26 @@ class Registrar:
         self.timeout = timeout
         """How many seconds a command waits for another process to finish writing."""
         self.ids = Ids()
-        self._caller = caller
+        self.caller = caller
+        self._is_guest = False
         self._also = also or {}
         self._jobs = jobs or JobRunner(store)
         self._is_epoch_open = not as_is
         if not as_is:
             open_epoch(store)
-        self._committer = Committer(store, timeout=timeout)
+        self._committer = Committer(store, timeout=timeout, observe=observe)
         self._chores = None if as_is or not chores else Chores(self, [make() for make in chores])
         if self._chores is not None:
             self._chores.start()
+
+    def for_caller(self, caller: Caller) -> "Registrar":
+        """Return a desk for another caller, on the same store and with the same commands, jobs and chores.
+
+        To close it closes nothing, and it grants for as long as this one does.
+        """
+        guest = copy(self)
+        guest.caller, guest._is_guest = caller, True
+        return guest
 
     @property
     def url(self) -> str:
@@ -77,7 +97,7 @@ class Registrar:
 
     def call(self, command: Command) -> Outcome:
         """Run a command, and wait for its outcome."""
-        outcome = self._committer.call(command, self._caller)
+        outcome = self._committer.call(command, self.caller)
         return Failure.of(outcome) if isinstance(outcome, Exception) else outcome
 
     def submit(self, command: Command, deliver: Callable[[Outcome], None]) -> Call:
@@ -86,7 +106,7 @@ class Registrar:
         def deliver_value(outcome: Outcome) -> None:
             deliver(Failure.of(outcome) if isinstance(outcome, Exception) else outcome)
 
-        return self._committer.submit(command, deliver_value, self._caller)
+        return self._committer.submit(command, deliver_value, self.caller)
 
     def withdraw(self, call: Call) -> Failure | None:
         """Take a submitted command back and return why; None if it is too late for that."""
@@ -95,16 +115,16 @@ class Registrar:
 
     def ask(self, question: Question) -> Any:
         """Answer a question as of one moment; a caller bound to a tenant learns nothing of any other."""
-        if self._caller.tenant is not None:
-            question = self._narrowed(question, self._caller.tenant)
+        if self.caller.tenant is not None:
+            question = self._narrowed(question, self.caller.tenant)
         also = self._also.get(type(question))
-        if also is not None:
-            return also(self, question)
-        if question.tells_time and not self._is_epoch_open:
+        if question.tells_time and also is None and not self._is_epoch_open:
             open_epoch(self.store)  # Commands see to it themselves, in every batch.
             self._is_epoch_open = True
         with self.store.snapshot() as snapshot:
-            return reply(question, snapshot)
+            admit(self.caller, question, snapshot)
+            answer = reply(question, snapshot) if also is None else also(self, question, snapshot)
+        return answer() if callable(answer) else answer
 
     def _narrowed(self, question: Question, tenant: str) -> Question:
         """Return a question as it is about one tenant only; refuse one that is about any other."""
@@ -116,27 +136,41 @@ class Registrar:
 
     def start_job(self, job_id: str, job: Job) -> JobStatus:
         """Begin a job under an id of the caller's choosing, unless it was begun already."""
-        return self._jobs_for_operators().start(job_id, job)
+        return self._jobs_for(job).start(job_id, job)
 
     def find_job(self, job_id: str, *, seen: int | None = None, timeout: float = 0.0) -> JobStatus:
         """Return how a job stands: once it has ended, or done another amount than `seen`, or time is up."""
-        return self._jobs_for_operators().find(job_id, seen=seen, timeout=timeout)
+        self._jobs_for(self._job(job_id))
+        return self._jobs.find(job_id, seen=seen, timeout=timeout)
 
     def cancel_job(self, job_id: str) -> JobStatus:
         """Let a job end before its next step, if it has any left; return how it stands now."""
-        return self._jobs_for_operators().cancel(job_id)
+        self._jobs_for(self._job(job_id))
+        return self._jobs.cancel(job_id)
 
-    def _jobs_for_operators(self) -> JobRunner:
-        """Refuse a caller that is bound to a tenant: jobs are about what all tenants have."""
-        if self._caller.tenant is not None:
+    def _job(self, job_id: str) -> Job:
+        """Return a job that was started; who may start none learns not even whether there is one."""
+        return self._jobs_for(_FINDING_A_JOB).find(job_id).job
+
+    def _jobs_for(self, job: Job) -> JobRunner:
+        """Refuse a job to a caller that may not have it done, or is bound to a tenant: jobs are about all."""
+        if self.caller.tenant is not None:
             raise NotPermitted(
-                f"jobs are for operators, and this caller is bound to tenant {self._caller.tenant}; "
+                f"jobs are for operators, and this caller is bound to tenant {self.caller.tenant}; "
                 "ask an operator"
             )
+        self._admit(job)
         return self._jobs
+
+    def _admit(self, asked: Question | Job) -> None:
+        """Refuse what the caller may not ask, by what is known of it now."""
+        if self.caller is not LOCAL:
+            with self.store.snapshot() as snapshot:
+                admit(self.caller, asked, snapshot)
 
     def wait(self, position: int, timeout: float) -> bool:
         """Return True once the ledger goes beyond `position`, or False after `timeout` seconds."""
+        self._admit(_WAITING)
         return self.store.wait(position, timeout)
 
     def signing_key(self) -> SigningKey:
@@ -147,11 +181,14 @@ class Registrar:
             open_epoch(self.store, to_write=True)
 
     def stop_granting(self) -> None:
-        """Take no more claims; what was granted can still be given back."""
-        self._committer.stop_granting()
+        """Take no more claims; what was granted can still be given back. Guests go on."""
+        if not self._is_guest:
+            self._committer.stop_granting()
 
     def close(self) -> None:
-        """Stop taking commands, and let go of the store."""
+        """Stop taking commands, and let go of the store; a guest lets go of nothing."""
+        if self._is_guest:
+            return
         if self._chores is not None:
             self._chores.stop()
         jobs_ended = self._jobs.close(self.timeout)

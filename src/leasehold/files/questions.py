@@ -8,6 +8,7 @@ from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.model import LeaseState, Mode
 from leasehold.kernel.lease.paths import related
 from leasehold.kernel.lease.records import FIRST_AROUND
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.records import EVERYTHING
 
 _NEXT_PAGE = 16
@@ -20,26 +21,27 @@ class FindAround(Question, frozen=True, kw_only=True, omit_defaults=True, tag="f
     """
 
     answer = list[LeaseStatus]
+    right = Right.LOOK
 
     resource: str
     against: Mode | None = None
 
 
-def find_around(registrar: Registrar, question: FindAround) -> list[LeaseStatus]:
+def find_around(registrar: Registrar, question: FindAround, snapshot: Snapshot) -> list[LeaseStatus]:
     """Answer who stands around a path."""
+    del registrar
     if question.tenant is None:
         raise InvalidInput("name the tenant whose leases are meant", field="tenant")
-    with registrar.store.snapshot() as snapshot:
-        if question.against is None:
-            return _around(snapshot, question.tenant, question.resource, EVERYTHING)[0]
-        limit, more = FIRST_AROUND, True
-        while more:
-            found, cut = _around(snapshot, question.tenant, question.resource, limit)
-            in_the_way = [one for one in found if one.lease.mode.conflicts_with(question.against)]
-            if in_the_way:
-                return in_the_way
-            limit, more = limit * _NEXT_PAGE, any(mode.conflicts_with(question.against) for mode in cut)
-        return []
+    if question.against is None:
+        return _around(snapshot, question.tenant, question.resource, EVERYTHING)[0]
+    limit, more = FIRST_AROUND, True
+    while more:
+        found, cut = _around(snapshot, question.tenant, question.resource, limit)
+        in_the_way = [one for one in found if one.lease.mode.conflicts_with(question.against)]
+        if in_the_way:
+            return in_the_way
+        limit, more = limit * _NEXT_PAGE, any(mode.conflicts_with(question.against) for mode in cut)
+    return []
 
 
 def _around(

@@ -6,7 +6,7 @@ anew with what history there is: to a monitoring system, a counter that was rese
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -17,6 +17,7 @@ from leasehold.engine.status import statuses_of
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.events import CANCELLED, LeaseLeft, LeaseRenewed
 from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
@@ -59,6 +60,7 @@ class TakeTally(Question, frozen=True, kw_only=True, omit_defaults=True, tag="ta
     """Ask for the counts of a tenant."""
 
     answer = Tally
+    right = Right.LOOK
 
 
 class _Counted(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,18 +70,20 @@ class _Counted(msgspec.Struct, frozen=True, kw_only=True):
     counts: dict[str, int] = {}
 
 
-def take_tally(registrar: Registrar, question: TakeTally) -> Tally:
+def take_tally(registrar: Registrar, question: TakeTally, snapshot: Snapshot) -> Callable[[], Tally]:
     """Count on from where the last tally ended, and look at what stands."""
     tenant = question.tenant
     if tenant is None:
         raise InvalidInput("name the tenant that is to be counted", field="tenant")
     soft = registrar.store.soft
-    last = _last(soft, tenant)
-    with registrar.store.snapshot() as snapshot:
-        counted = _count_on(snapshot, tenant, last)
-        holders, waiting = _standing(snapshot, tenant)
-    soft.put(_SOFT, {tenant: msgspec.json.encode(counted)})
-    return Tally(holders=holders, waiting=waiting, happened=counted.counts)
+    counted = _count_on(snapshot, tenant, _last(soft, tenant))
+    holders, waiting = _standing(snapshot, tenant)
+
+    def tally() -> Tally:
+        soft.put(_SOFT, {tenant: msgspec.json.encode(counted)})
+        return Tally(holders=holders, waiting=waiting, happened=counted.counts)
+
+    return tally
 
 
 def _last(soft: SoftState, tenant: str) -> _Counted:

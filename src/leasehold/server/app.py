@@ -13,11 +13,14 @@ from litestar.openapi.plugins import JsonRenderPlugin, SwaggerRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 from litestar.response import Response
 
+from leasehold import __version__
 from leasehold.client.aio.session import AsyncSession
 from leasehold.enforcing.asgi import Application, Receive, Scope, Send
 from leasehold.errors import LeaseholdError
+from leasehold.server import events, health, leases, ledger
+from leasehold.server.front import CODE
 from leasehold.server.routing import answer_problem
-from leasehold.server.sessions import Sessions
+from leasehold.server.service import Service
 
 _DESK = "/v1/desk"
 _logger = logging.getLogger(__name__)
@@ -25,15 +28,15 @@ _logger = logging.getLogger(__name__)
 
 def _routers() -> tuple[Router, ...]:
     """Return the routes of every face."""
-    return ()
+    return (leases.router, ledger.router, events.router, health.router)
 
 
-def application(sessions: Sessions, *, desk: Application, version: str) -> Application:
-    """Return the whole server as an ASGI application; `desk` answers everything under `/v1/desk`."""
-    router = _router(sessions, version)
+def application(service: Service) -> Application:
+    """Return the routes of a server as an ASGI application; the desk route has all of `/v1/desk`."""
+    desk, router = service.desk_route, _router(service)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("path", "")
+        path = scope["path"]
         if path == _DESK or path.startswith(f"{_DESK}/"):
             await desk(scope, receive, send)
         else:
@@ -42,36 +45,42 @@ def application(sessions: Sessions, *, desk: Application, version: str) -> Appli
     return answer
 
 
-def _router(sessions: Sessions, version: str) -> Litestar:
+def _router(service: Service) -> Litestar:
+    readiness = health.Readiness()
+
     def session_of(request: Request[Any, Any, Any]) -> AsyncSession:
-        return sessions.of(request.scope)  # type: ignore[arg-type]
+        return service.sessions.of(request.scope)  # type: ignore[arg-type]
 
     def refuse(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         answer = answer_problem(error)
+        request.scope[CODE] = getattr(error, "code", "")  # type: ignore[typeddict-unknown-key]
         if answer.status_code == 500 and not isinstance(error, LeaseholdError):
             _logger.error("a defect answered %s %s", request.method, request.url.path, exc_info=error)
         return answer
 
     return Litestar(
         route_handlers=_routers(),
-        dependencies={"session": Provide(session_of, sync_to_thread=False)},
+        dependencies={
+            "session": Provide(session_of, sync_to_thread=False),
+            "service": Provide(lambda: service, sync_to_thread=False),
+            "readiness": Provide(lambda: readiness, sync_to_thread=False),
+        },
         exception_handlers={Exception: refuse},
-        openapi_config=OpenAPIConfig(
-            title="leasehold",
-            version=version,
-            description="Who owns this right now, until when, and can they prove it?",
-            path="/",
-            render_plugins=[SwaggerRenderPlugin(path="/docs"), JsonRenderPlugin()],
-            components=Components(
-                security_schemes={
-                    "access_key": SecurityScheme(
-                        type="http", scheme="bearer", description="The text of an access key: lh_…"
-                    )
-                }
-            ),
-            security=[{"access_key": []}],
-            use_handler_docstrings=True,
-        ),
+        openapi_config=_openapi(),
         logging_config=None,
-        request_max_body_size=None,  # The server in front has its own.
+        request_max_body_size=None,  # What goes in front of this has a limit.
+    )
+
+
+def _openapi() -> OpenAPIConfig:
+    key = SecurityScheme(type="http", scheme="bearer", description="The text of an access key: lh_…")
+    return OpenAPIConfig(
+        title="leasehold",
+        version=__version__,
+        description="Who owns this right now, until when, and can they prove it?",
+        path="/",
+        render_plugins=[SwaggerRenderPlugin(path="/docs"), JsonRenderPlugin()],
+        components=Components(security_schemes={"access_key": key}),
+        security=[{"access_key": []}],
+        use_handler_docstrings=True,
     )

@@ -5,7 +5,6 @@ A TOML file (table `[serve]`) is overridden by the environment (`LEASEHOLD_SERVE
 does not start with a value that nobody wanted.
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,7 +14,6 @@ import msgspec
 from msgspec import Meta
 
 from leasehold.errors import InvalidInput
-from leasehold.server.identity import is_loopback
 from leasehold.stores.locate import ENVIRONMENT as STORE_VARIABLE
 
 TABLE = "serve"
@@ -61,9 +59,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ping_seconds: Annotated[
         float, _setting("after how many silent seconds a stream gets a sign of life", ge=0.1, le=300)
     ] = 15.0
-    streams_maximum: Annotated[int, _setting("how many streams may be open at once", ge=1, le=100_000)] = (
-        5000
-    )
+    streams_maximum: Annotated[int, _setting("how many streams may be open at once", ge=1, le=100_000)] = 5000
     connections_maximum: Annotated[
         int, _setting("how many requests may be under way at once", ge=1, le=1_000_000)
     ] = 20_000
@@ -126,13 +122,17 @@ def configured(file: Path | None, environment: Mapping[str, str], flags: Mapping
 
 
 def _from_file(file: Path) -> dict[str, Any]:
+    import tomllib  # Every command of the command line loads this module.
+
     try:
         said = tomllib.loads(file.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} is not TOML: {error}", field="config", path=str(file)) from None
     for table in said:
         if table != TABLE:
-            raise _unknown(f"table or setting {table!r} in {file}", table, [TABLE], f"write it below [{TABLE}]")
+            raise _unknown(
+                f"table or setting {table!r} in {file}", table, [TABLE], f"write it below [{TABLE}]"
+            )
     settings = said.get(TABLE, {})
     if not isinstance(settings, dict):
         raise InvalidInput(f"{TABLE} in {file} must be a table: [{TABLE}]", field=TABLE)
@@ -192,3 +192,15 @@ def _check(configuration: Configuration) -> None:
             "clear; set tls_certificate and tls_key, or plain_http behind a proxy that adds TLS",
             field="host",
         )
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine, under a name that cannot come to mean another."""
+    import ipaddress
+
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

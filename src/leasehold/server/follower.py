@@ -57,6 +57,11 @@ class Follower:
                 self._waiting.pop(woken, None)
         return not self._stopped.is_set()
 
+    @property
+    def is_stopped(self) -> bool:
+        """Say whether nobody can wait here any more."""
+        return self._stopped.is_set()
+
     def stop(self) -> None:
         """Let everybody go on who waits, and nobody wait any more."""
         self._stopped.set()

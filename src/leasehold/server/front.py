@@ -3,7 +3,7 @@
 - A request gets an id, or keeps the one that it came with (`X-Request-Id`), and the answer carries it.
 - Who has no good access key is refused before its body is read. A body has to be JSON, no larger than the
   server takes, and here in time.
-- A client that does not take what it is sent is cut off; so nobody can fill the server's memory by not reading.
+- A client that does not take what it is sent is cut off: nobody can fill the server's memory by that.
 - When the server stops, whoever comes is told to come back, and what is under way is finished, or ended.
 
 Whatever happens behind it, a request gets an answer: a defect is logged, and answered with status 500.
@@ -30,11 +30,12 @@ from leasehold.server.problems import (
     WrongMediaType,
     problem,
 )
+from leasehold.server.sessions import TENANT
 
 REQUEST_ID = "leasehold.request_id"
-TENANT = "leasehold.tenant"
 LEASE = "leasehold.lease"
-"""What a request is about, for its line in the log: under these names in its scope."""
+CODE = "leasehold.code"
+"""Which lease a request is about, and why it was refused, for the log: under these names in its scope."""
 
 _GUARDED = "/v1/"
 _SANE_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
@@ -162,8 +163,8 @@ class Front:
         caller = scope.get(CALLER)
         if caller is not None and caller.access:
             fields["access_key"] = caller.access
-        for name, key in (("tenant", TENANT), ("lease", LEASE)):
-            if key in scope:
+        for name, key in (("tenant", TENANT), ("lease", LEASE), ("code", CODE)):
+            if scope.get(key):
                 fields[name] = scope[key]
         if answer.code:
             fields["code"] = answer.code

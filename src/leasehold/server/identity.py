@@ -5,24 +5,28 @@ that was told to let anybody in: that one listens on loopback only, and answers 
 for it, so that no page in a browser can speak to it under another name.
 
 What a key may do is not decided here, but with every command and question, against the key's state then. This
-only finds out which key it is, and how often it may ask: each key has a bucket that fills at a steady rate,
-and a request takes one out.
+only finds out which key it is, and remembers that for a while: who was let in by a key that is revoked or
+rotated meanwhile gets nothing any more. And it says how often a key may ask: each has a bucket that fills at a
+steady rate, and a request takes one out.
 """
 
-import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from hashlib import sha256
 
 from leasehold.enforcing.asgi import Scope
 from leasehold.errors import NotAuthenticated, RateLimited
 from leasehold.kernel.ledger.commands import LOCAL, Caller
+from leasehold.server.configuration import is_loopback
 
 CALLER = "leasehold.caller"
 """Where the caller is in the scope of its request."""
 
+_GOOD_SECONDS = 10.0
+"""How long it is remembered who shows a text."""
 _CALLERS_MAXIMUM = 10_000
-"""How many buckets are remembered; the one that nobody has used for longest goes first, and was full."""
+"""How many texts and buckets are remembered; a bucket that nobody has used for so long was full."""
 
 Authenticate = Callable[[str], Caller | None]
 """Returns the caller that the text of an access key stands for; None if it is no key, or not any more."""
@@ -41,6 +45,9 @@ class Identity:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._authenticate = authenticate
+        self._clock = clock
+        self._known: OrderedDict[bytes, tuple[Caller, float]] = OrderedDict()
+        """Who shows a text, by its digest, and until when that is believed."""
         self._buckets = Buckets(per_second=per_second, burst=burst, clock=clock)
         self._is_anonymous_allowed = is_anonymous_allowed
 
@@ -64,12 +71,26 @@ class Identity:
                     "an administrator makes one with `leasehold access create`"
                 )
             return LOCAL
-        caller = self._authenticate(text)
+        caller = self._bearer(text)
         if caller is None:
             raise NotAuthenticated(
                 "this access key is not known, or not any more; ask an administrator for another one"
             )
         self._buckets.take(caller.access)
+        return caller
+
+    def _bearer(self, text: str) -> Caller | None:
+        """Return who shows the text of a key; None if no key has it."""
+        digest = sha256(text.encode()).digest()
+        caller, good_until = self._known.get(digest, (None, 0.0))
+        if caller is not None and self._clock() < good_until:
+            return caller
+        self._known.pop(digest, None)
+        caller = self._authenticate(text)
+        if caller is not None:
+            self._known[digest] = (caller, self._clock() + _GOOD_SECONDS)
+            if len(self._known) > _CALLERS_MAXIMUM:
+                self._known.popitem(last=False)
         return caller
 
 
@@ -98,16 +119,6 @@ def _host_of(place: str) -> str:
     if place.startswith("["):
         return place[1:].partition("]")[0]
     return place.partition(":")[0]
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine, under a name that cannot come to mean another."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class Buckets:

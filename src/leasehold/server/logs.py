@@ -1,6 +1,6 @@
 """What the server logs: one JSON object per line, on stderr.
 
-Promised: no access key's secret is ever in it, whatever a client sends and wherever that ends up in a message.
+Promised: no access key's secret is ever in it, whatever a client sends, and wherever that ends up.
 """
 
 import logging

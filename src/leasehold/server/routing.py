@@ -19,7 +19,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
 
-from leasehold.errors import InvalidInput
+from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
 
 
@@ -42,6 +42,28 @@ def problems(*statuses: int) -> dict[int, ResponseSpec]:
         )
         for status in sorted({*_USUAL, *statuses})
     }
+
+
+def answers(status: int, body: Any, example: dict[str, Any], *refusals: int) -> dict[int, ResponseSpec]:
+    """Return what the OpenAPI document says about the answers of a route: the good one, and refusals."""
+    good = ResponseSpec(
+        data_container=body,
+        description="Done.",
+        generate_examples=False,
+        examples=[Example(summary="An answer", value=example)],
+    )
+    return {status: good, **problems(*refusals)}
+
+
+def ask_for(**fields: Any) -> list[Example]:
+    """Return the example of a body."""
+    return [Example(summary="A request", value=fields)]
+
+
+def told(error: LeaseholdError) -> dict[str, Any]:
+    """Return what a caller is told about an error that is one of several outcomes."""
+    body: dict[str, Any] = msgspec.json.decode(problem(error).body)
+    return body
 
 
 _USUAL = (400, 401, 403, 422, 429, 503)

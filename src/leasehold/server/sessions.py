@@ -5,15 +5,18 @@ A key that is bound to a tenant acts for that one. A key for all tenants says wh
 """
 
 from collections import OrderedDict
+from collections.abc import Callable
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import name
 from leasehold.enforcing.asgi import Scope
-from leasehold.engine.registrar import Registrar
+from leasehold.engine.desk import Desk
 from leasehold.errors import NotPermitted
 from leasehold.kernel.ledger.commands import Caller
 from leasehold.server.identity import Identity
 
+TENANT = "leasehold.tenant"
+"""Where the tenant that a request is about is in its scope."""
 TENANT_HEADER = "Leasehold-Tenant"
 _TENANT_HEADER = TENANT_HEADER.lower().encode()
 _TENANT_USUAL = "default"
@@ -23,8 +26,8 @@ _SESSIONS_MAXIMUM = 1_000
 class Sessions:
     """What callers speak to the registrar through."""
 
-    def __init__(self, registrar: Registrar, identity: Identity) -> None:
-        self._registrar = registrar
+    def __init__(self, desk_for: Callable[[Caller], Desk], identity: Identity) -> None:
+        self._desk_for = desk_for
         self._identity = identity
         self._known: OrderedDict[tuple[Caller, str], AsyncSession] = OrderedDict()
 
@@ -32,10 +35,10 @@ class Sessions:
         """Return the session of who sends a request; raise why it gets none."""
         caller = self._identity.caller_of(scope)
         tenant = _tenant_of(caller, scope)
-        scope["leasehold.tenant"] = tenant
+        scope[TENANT] = tenant
         session = self._known.pop((caller, tenant), None)
         if session is None:
-            session = AsyncSession(self._registrar.for_caller(caller), tenant=tenant)
+            session = AsyncSession(self._desk_for(caller), tenant=tenant)
         self._known[caller, tenant] = session
         if len(self._known) > _SESSIONS_MAXIMUM:
             self._known.popitem(last=False)

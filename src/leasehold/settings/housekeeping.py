@@ -19,7 +19,7 @@ from leasehold.engine.port import Progress, Store
 from leasehold.engine.pruning import Pruning, prune
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import JobCancelled
-from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS, SweepDue, SweptDue
+from leasehold.kernel.ledger.commands import REQUEST_MEMORY_NS, Right, SweepDue, SweptDue
 from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -40,6 +40,7 @@ class ApplyRetention(Job, frozen=True, kw_only=True, omit_defaults=True, tag="ap
     """Prune what is older than the settings say, unless that was done not long ago."""
 
     result = Pruning
+    right = Right.OPERATE
     runs_alone = True
 
 

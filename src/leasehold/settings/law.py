@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from leasehold.kernel.ledger.commands import Caller, Command
+from leasehold.kernel.ledger.commands import Caller, Command, Right
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import Event, Filing
 from leasehold.kernel.ledger.family import Family
@@ -90,6 +90,7 @@ class ChangeSetting(Command, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Set a setting; `value` None resets it to its default."""
 
     answer = Changed
+    right = Right.OPERATE
 
     holder: str
     key: str

@@ -6,6 +6,7 @@ from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import Question
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.key import under
 from leasehold.kernel.ledger.records import Keys, Scan, Wanted
 from leasehold.settings.catalog import SETTINGS, Value
@@ -49,6 +50,7 @@ class ListSettings(Question, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Ask for every setting, and every value that was set for one resource."""
 
     answer = list[SettingState]
+    right = Right.LOOK
     tells_time = False
 
 
@@ -56,25 +58,26 @@ class FindEffective(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask what is in force, for a resource or in general."""
 
     answer = Effective
+    right = Right.LOOK
     tells_time = False
 
     resource: str = ""
 
 
-def list_settings(registrar: Registrar, question: ListSettings) -> list[SettingState]:
+def list_settings(registrar: Registrar, question: ListSettings, snapshot: Snapshot) -> list[SettingState]:
     """Return every setting in the order of the catalog, and behind them the values of single resources."""
+    del registrar
     tenant = _one_tenant(question)
     scans = {Scan(*under(scope), _MOST) for scope in (STORE, tenant)}
-    with registrar.store.snapshot() as snapshot:
-        records = _read(snapshot, Wanted(scans=scans))
+    records = _read(snapshot, Wanted(scans=scans))
     general = [_state(key, records.pop(record_key(tenant, key), None)) for key in SETTINGS]
     return general + [_state(record.key, record) for record in records.values()]
 
 
-def find_effective(registrar: Registrar, question: FindEffective) -> Effective:
+def find_effective(registrar: Registrar, question: FindEffective, snapshot: Snapshot) -> Effective:
     """Return what is in force: the value of the resource, else the general one, else the default."""
-    with registrar.store.snapshot() as snapshot:
-        return effective(snapshot, _one_tenant(question), question.resource)
+    del registrar
+    return effective(snapshot, _one_tenant(question), question.resource)
 
 
 def effective(snapshot: Snapshot, tenant: str, resource: str = "") -> Effective:

@@ -13,6 +13,7 @@ from leasehold.engine.questions import PAGE_MAXIMUM, Question
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.authority import carry_over, now_of
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.key import read_number, split_key
 from leasehold.kernel.ledger.records import Found, Keys, Scan, Wanted
 from leasehold.kernel.ledger.tick import Tick
@@ -89,6 +90,7 @@ class FindDomain(Question, frozen=True, kw_only=True, omit_defaults=True, tag="w
     """Ask how a domain stands; one that nobody has ever used is idle."""
 
     answer = DomainState
+    right = Right.LOOK
 
     domain: str
     ranges_from: int = 0
@@ -99,6 +101,7 @@ class ListDomains(Question, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Ask for a page of domains, in the order of their names, without their ranges."""
 
     answer = list[DomainState]
+    right = Right.LOOK
 
     after: str = ""
     limit: int = 100
@@ -108,6 +111,7 @@ class FindWatermark(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask below which offset everything is terminal."""
 
     answer = int
+    right = Right.LOOK
 
     domain: str
 
@@ -116,51 +120,51 @@ class ListFailed(Question, frozen=True, kw_only=True, omit_defaults=True, tag="w
     """Ask for a page of offsets that were given up, lowest first, with why."""
 
     answer = list[FailedOffset]
+    right = Right.LOOK
 
     domain: str
     after: int = -1
     limit: int = 100
 
 
-def find_domain(registrar: Registrar, question: FindDomain) -> DomainState:
+def find_domain(registrar: Registrar, question: FindDomain, snapshot: Snapshot) -> DomainState:
     """Say how a domain stands."""
+    del registrar
     _check_limit(question.limit)
-    with registrar.store.snapshot() as snapshot:
-        states = _states(snapshot, _tenant(question), [question.domain])
-        if not states:
-            return _state(snapshot, Domain(name=question.domain, created_at_ns=0), None, None, 0)
-        return _with_ranges(snapshot, _tenant(question), states[0], question.ranges_from, question.limit)
+    states = _states(snapshot, _tenant(question), [question.domain])
+    if not states:
+        return _state(snapshot, Domain(name=question.domain, created_at_ns=0), None, None, 0)
+    return _with_ranges(snapshot, _tenant(question), states[0], question.ranges_from, question.limit)
 
 
-def list_domains(registrar: Registrar, question: ListDomains) -> list[DomainState]:
+def list_domains(registrar: Registrar, question: ListDomains, snapshot: Snapshot) -> list[DomainState]:
     """Return a page of domains."""
+    del registrar
     _check_limit(question.limit)
     tenant = _tenant(question)
-    with registrar.store.snapshot() as snapshot:
-        found = _read(snapshot, scans={Scan(*domains_of(tenant, question.after), question.limit)})
-        (keys,) = found.scans.values()
-        return _states(snapshot, tenant, [found.records[key].name for key in keys])
+    found = _read(snapshot, scans={Scan(*domains_of(tenant, question.after), question.limit)})
+    (keys,) = found.scans.values()
+    return _states(snapshot, tenant, [found.records[key].name for key in keys])
 
 
-def find_watermark(registrar: Registrar, question: FindWatermark) -> int:
+def find_watermark(registrar: Registrar, question: FindWatermark, snapshot: Snapshot) -> int:
     """Return below which offset everything is terminal; 0 in a domain that nobody has used."""
-    tenant = _tenant(question)
-    with registrar.store.snapshot() as snapshot:
-        states = _states(snapshot, tenant, [question.domain])
-        return states[0].watermark if states else 0
+    del registrar
+    states = _states(snapshot, _tenant(question), [question.domain])
+    return states[0].watermark if states else 0
 
 
-def list_failed(registrar: Registrar, question: ListFailed) -> list[FailedOffset]:
+def list_failed(registrar: Registrar, question: ListFailed, snapshot: Snapshot) -> list[FailedOffset]:
     """Return a page of offsets that were given up."""
+    del registrar
     _check_limit(question.limit)
     tenant, domain = _tenant(question), question.domain
     if question.after >= OFFSET_MAXIMUM:
         return []
-    with registrar.store.snapshot() as snapshot:
-        reaches, _ = _ranges(snapshot, tenant, domain, question.after + 1, question.limit, failed=True)
-        offsets = (offset for one in reaches for offset in range(one.first, one.last + 1))
-        page = [offset for offset, _ in zip(offsets, range(question.limit), strict=False)]
-        return [_failed(snapshot, tenant, domain, offset) for offset in page]
+    reaches, _ = _ranges(snapshot, tenant, domain, question.after + 1, question.limit, failed=True)
+    offsets = (offset for one in reaches for offset in range(one.first, one.last + 1))
+    page = [offset for offset, _ in zip(offsets, range(question.limit), strict=False)]
+    return [_failed(snapshot, tenant, domain, offset) for offset in page]
 
 
 REPLIES: dict[type[Question], Any] = {

@@ -10,6 +10,7 @@ from leasehold.engine.questions import PAGE_MAXIMUM, LeaseStatus, Question
 from leasehold.engine.registrar import Registrar, Reply
 from leasehold.engine.status import read_leases, status_of, statuses_of
 from leasehold.errors import InvalidInput
+from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.key import spell_key
 from leasehold.kernel.ledger.records import Found, Keys, Scan, Wanted
 from leasehold.workflows.law.records import (
@@ -56,6 +57,7 @@ class FindWorkflow(Question, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Ask how a workflow stands, and about one of its actions, a guard's position, or a lease."""
 
     answer = Known
+    right = Right.LOOK
 
     workflow_id: str
     action_id: str = ""
@@ -67,6 +69,7 @@ class ListWorkflows(Question, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask for one page of workflows, in the order of their ids."""
 
     answer = list[WorkflowStatus]
+    right = Right.LOOK
 
     after: str = ""
     limit: int = 100
@@ -76,44 +79,47 @@ class ListSubscriptions(Question, frozen=True, kw_only=True, omit_defaults=True,
     """Ask who reads the bus, and how far each has come."""
 
     answer = list[Subscription]
+    right = Right.LOOK
     tells_time = False
 
 
-def find_workflow(registrar: Registrar, question: FindWorkflow) -> Known:
+def find_workflow(registrar: Registrar, question: FindWorkflow, snapshot: Snapshot) -> Known:
     """Look at one workflow."""
+    del registrar
     tenant, workflow_id = _tenant_of(question), question.workflow_id
     keys = {
         "status": own_key(tenant, workflow_id),
         "action": action_key(tenant, workflow_id, question.action_id),
         "mark": mark_key(tenant, workflow_id, question.guard),
     }
-    with registrar.store.snapshot() as snapshot:
-        records = _read(snapshot, Wanted(keys=set(keys.values()))).records
-        found = {name: records.get(key) for name, key in keys.items()}
-        record = found["status"]
-        status = None if record is None else _statuses([record], snapshot)[0]
-        asked = snapshot.lease(question.lease_id) if question.lease_id else None
-        mine = asked is not None and asked.tenant == tenant
-        lease = status_of(asked, snapshot) if asked is not None and mine else None
+    records = _read(snapshot, Wanted(keys=set(keys.values()))).records
+    found = {name: records.get(key) for name, key in keys.items()}
+    record = found["status"]
+    status = None if record is None else _statuses([record], snapshot)[0]
+    asked = snapshot.lease(question.lease_id) if question.lease_id else None
+    mine = asked is not None and asked.tenant == tenant
+    lease = status_of(asked, snapshot) if asked is not None and mine else None
     return Known(status=status, action=found["action"], mark=found["mark"], lease=lease)
 
 
-def list_workflows(registrar: Registrar, question: ListWorkflows) -> list[WorkflowStatus]:
+def list_workflows(registrar: Registrar, question: ListWorkflows, snapshot: Snapshot) -> list[WorkflowStatus]:
     """Look at one page of workflows."""
+    del registrar
     if not 1 <= question.limit <= PAGE_MAXIMUM:
         raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
     tenant = _tenant_of(question)
     low, high = all_of(tenant, OWN)
     if question.after:
         low = spell_key(tenant, OWN, question.after) + _AFTER
-    with registrar.store.snapshot() as snapshot:
-        return _statuses(_scanned(snapshot, Scan(low, high, question.limit)), snapshot)
+    return _statuses(_scanned(snapshot, Scan(low, high, question.limit)), snapshot)
 
 
-def list_subscriptions(registrar: Registrar, question: ListSubscriptions) -> list[Subscription]:
+def list_subscriptions(
+    registrar: Registrar, question: ListSubscriptions, snapshot: Snapshot
+) -> list[Subscription]:
     """Look at all subscriptions of a tenant: there are few."""
-    with registrar.store.snapshot() as snapshot:
-        return _scanned(snapshot, Scan(*all_of(_tenant_of(question), SUBSCRIPTION)))
+    del registrar
+    return _scanned(snapshot, Scan(*all_of(_tenant_of(question), SUBSCRIPTION)))
 
 
 REPLIES: Mapping[type[Question], Reply] = {

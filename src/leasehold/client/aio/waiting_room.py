@@ -30,9 +30,10 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 class AsyncWaitingRoom:
     """The claims of one client that wait."""
 
-    def __init__(self, session: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession, listeners: AsyncListeners | None = None) -> None:
+        """`listeners` can be shared by all who wait at bells of one store."""
         self._session = session
-        self.listeners = AsyncListeners(session.desk.bells)
+        self.listeners = listeners or AsyncListeners(session.desk.bells)
 
     def after_fork_in_child(self) -> None:
         """Leave the parent's claims to the parent."""

@@ -31,9 +31,10 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 class WaitingRoom:
     """The claims of one client that wait."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, listeners: Listeners | None = None) -> None:
+        """`listeners` can be shared by all who wait at bells of one store."""
         self._session = session
-        self.listeners = Listeners(session.desk.bells)
+        self.listeners = listeners or Listeners(session.desk.bells)
 
     def after_fork_in_child(self) -> None:
         """Leave the parent's claims to the parent."""

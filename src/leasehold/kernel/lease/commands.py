@@ -15,7 +15,7 @@ from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import Command, Right
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -34,6 +34,7 @@ class Acquire(Command, frozen=True, kw_only=True, omit_defaults=True, tag="acqui
     """
 
     answer = Granted | Waiting
+    right = Right.HOLD
 
     # The retry of a named request may propose another lease id, and wait somewhere else.
     not_content: ClassVar[dict[str, Any]] = {"request_id": "", "lease_id": "", "wake": "", "gives_up": False}
@@ -87,6 +88,7 @@ class Derive(Command, frozen=True, kw_only=True, omit_defaults=True, tag="derive
     """Ask for a child of one's own lease: another resource, and a part of what that lease allows."""
 
     answer = Granted
+    right = Right.HOLD
     not_content = {"request_id": "", "lease_id": ""}
     gives_back = False
 
@@ -121,6 +123,7 @@ class Spend(_OfOneLease, frozen=True, kw_only=True, omit_defaults=True, tag="spe
     """Use up some of a lease's budget: all of `amounts`, or nothing."""
 
     answer = Spent
+    right = Right.HOLD
 
     holder: str
     amounts: Amounts
@@ -130,6 +133,7 @@ class Renew(Command, frozen=True, kw_only=True, omit_defaults=True, tag="renew")
     """Ask for more time on leases of one holder, each for `ttl_ns` from now, or for its own TTL again."""
 
     answer = Renewed
+    right = Right.HOLD
 
     lease_ids: tuple[str, ...]
     holder: str
@@ -140,6 +144,7 @@ class Release(Command, frozen=True, kw_only=True, omit_defaults=True, tag="relea
     """Give leases of one holder back."""
 
     answer = Released
+    right = Right.HOLD
 
     lease_ids: tuple[str, ...]
     holder: str
@@ -150,6 +155,7 @@ class Revoke(_OfOneLease, frozen=True, kw_only=True, omit_defaults=True, tag="re
     """Forcibly end a lease. History keeps who did it and why."""
 
     answer = Ended
+    right = Right.OPERATE
 
     operator: str
     reason: str
@@ -164,6 +170,7 @@ class ChangeMode(_OfOneLease, frozen=True, kw_only=True, omit_defaults=True, tag
     """
 
     answer = Granted | Waiting
+    right = Right.HOLD
     not_content = {"request_id": "", "wake": ""}
 
     holder: str
@@ -176,6 +183,7 @@ class Transfer(Command, frozen=True, kw_only=True, omit_defaults=True, tag="tran
     """Hand a lease to another holder: the old one ends, and the new one has a new id and a higher token."""
 
     answer = Granted
+    right = Right.HOLD
     not_content = {"request_id": "", "new_lease_id": ""}
 
     lease_id: str

@@ -5,6 +5,7 @@ holder, id and content) is recognised for an hour and answered from what happene
 caller whose reply was lost can simply ask again.
 """
 
+from enum import IntEnum
 from functools import cache, cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar
@@ -18,6 +19,19 @@ REQUEST_MEMORY_NS = 3600 * 1_000_000_000
 _encoder = msgspec.json.Encoder()
 
 
+class Right(IntEnum):
+    """What a caller must have the right to before it may ask for something; each includes those below it."""
+
+    LOOK = 1
+    """To ask, and to follow what happens."""
+    HOLD = 2
+    """To claim something, and to use, hand on and give back what one has."""
+    OPERATE = 3
+    """To change what others have, and how the store is run."""
+    ADMINISTER = 4
+    """To say who has which rights, and everything that nobody has classified."""
+
+
 class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Who asks. It travels with every command, and every family may refuse to admit it."""
 
@@ -25,6 +39,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     """The access key that it has shown; empty for a program that has the store at hand itself."""
     tenant: str | None = None
     """The tenant that it is bound to; None: any."""
+    generation: int = 0
+    """Which secret of its access key it has shown: each rotation raises the number."""
 
 
 LOCAL = Caller()
@@ -40,6 +56,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dic
     """Fields, blanked, that do not make a request another one; all other fields do."""
     gives_back: ClassVar[bool] = True
     """Whether it is still run for a client that is being closed; False for what would give it something."""
+    right: ClassVar[Right] = Right.ADMINISTER
+    """What a caller with an access key needs to be allowed."""
 
     tenant: str = "default"
     request_id: str
@@ -102,6 +120,7 @@ class Sweep(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sweep")
     """Record what time has done to one record of any family, if it has done anything."""
 
     answer = Swept
+    right = Right.OPERATE
 
     family: str
     key: str
@@ -111,5 +130,6 @@ class SweepDue(Command, frozen=True, kw_only=True, omit_defaults=True, tag="swee
     """Sweep what is overdue, of any family, the longest overdue first. The engine knows what that is."""
 
     answer = SweptDue
+    right = Right.OPERATE
 
     limit: int

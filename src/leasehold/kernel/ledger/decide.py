@@ -19,7 +19,7 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
 
     Raises `Missing`, and leaves nothing of the command in the draft, when the view lacks a record it needs.
     """
-    draft.begin()
+    draft.begin(caller)
     if caller.tenant is not None:
         refusal = _trespass(command, caller.tenant)
         if refusal is not None:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leasehold.kernel.ledger.authority import carry_over, go_on
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 from leasehold.kernel.ledger.events import Event
 from leasehold.kernel.ledger.family import Family, Reaction, Stage
 from leasehold.kernel.ledger.records import EVERYTHING, Gathering
@@ -30,6 +30,8 @@ class Draft:
         self.view = view
         self.now = now
         """The moment of the present batch."""
+        self.caller: Caller = LOCAL
+        """Who asks for what is being decided."""
         self.events: list[Event] = []
         """What the present command has appended."""
         self.wakes: list[str] = []
@@ -39,8 +41,9 @@ class Draft:
         self._free: deque[tuple[Reaction, Event]] = deque()
         self._aging: set[tuple[str, str]] = set()
 
-    def begin(self) -> None:
+    def begin(self, caller: Caller = LOCAL) -> None:
         """Let what was appended stand, and begin with the next command."""
+        self.caller = caller
         self.events, self.wakes = [], []
         self._authority = self.view.authority
         self.view.journal.steps.clear()

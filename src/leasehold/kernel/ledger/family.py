@@ -8,7 +8,7 @@ authority, eras, signing keys and checkpoint, are no family.
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +59,8 @@ def _anything(command: Any) -> Refusal | None:
     return None
 
 
-def _nothing_yet(commands: Sequence[Any], view: "View") -> "Keys | None":
-    del commands, view
+def _nothing_yet(asked: Collection[Any], view: "View") -> "Keys | None":
+    del asked, view
     return None
 
 
@@ -118,8 +118,11 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     age: Callable[[str, Any, "Draft"], None] = _as_it_is
     """What time does to a record, given by key, that is due, or from an earlier era, or `depends` on others:
     it may be nothing."""
-    admits: Callable[[Caller, Command, "Draft"], Refusal | None] | None = None
-    """Whether a caller may ask that, of whatever family the command is: asked before any rule."""
+    admits: Callable[[Caller, Any, "Draft"], Refusal | None] | None = None
+    """Whether a caller may ask that: a command of whatever family, before any rule; a question or a job,
+    which has a `right` as commands have, on a draft of the snapshot that it is answered from."""
+    knows: Callable[[Collection[Caller], "View"], "Keys | None"] = _nothing_yet
+    """What `admits` is sure to need of callers that are not local, and the view lacks. None: nothing."""
     sweeps: Callable[["Draft"], bool] | None = None
     """Whether what is overdue, of any family, may be swept in passing. Who asks for a sweep gets it."""
     invariants: Callable[["State"], Iterable[str]] = _nothing
@@ -143,7 +146,7 @@ class Families:
         self.of_command: dict[type[Command], Family] = {}
         self.rules: dict[type[Command], Rule] = {}
         self.reactions: dict[type[Event], tuple[Reaction, ...]] = {}
-        self.admitting: tuple[Callable[[Caller, Command, Draft], Refusal | None], ...] = tuple(
+        self.admitting: tuple[Callable[[Caller, Any, Draft], Refusal | None], ...] = tuple(
             family.admits for family in self._families if family.admits is not None
         )
         """What is to be asked of every caller."""

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import Command, Right
 from leasehold.work.law.answers import Acquired, Failed, GivenBack, Kept, Queueing, Started, Succeeded
 
 DOMAIN_BYTES = 256
@@ -23,6 +23,7 @@ class TryAcquire(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, ta
     """Ask to work on an offset."""
 
     answer = Acquired
+    right = Right.HOLD
     not_content = {"request_id": "", "wake": ""}
     gives_back: ClassVar[bool] = False
 
@@ -39,6 +40,7 @@ class Enqueue(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Put offsets at the end of the backlog: those that are neither there, nor in flight, nor terminal."""
 
     answer = Queueing
+    right = Right.HOLD
     not_content = {"request_id": "", "wake": ""}
 
     offsets: tuple[int, ...]
@@ -49,6 +51,7 @@ class Succeed(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Say that the offset in flight is done."""
 
     answer = Succeeded
+    right = Right.HOLD
 
     token: str
     hand_off: bool = False
@@ -59,6 +62,7 @@ class Fail(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag="wor
     """Say that an attempt at the offset in flight has failed."""
 
     answer = Failed
+    right = Right.HOLD
 
     token: str
     reason: str = ""
@@ -71,6 +75,7 @@ class GiveBack(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag=
     """Let the offset in flight go back to the head of the backlog, without counting the attempt as failed."""
 
     answer = GivenBack
+    right = Right.HOLD
 
     token: str
 
@@ -79,6 +84,7 @@ class KeepAlive(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag
     """Ask for more time for the offset in flight: for `ttl_ns` from now, or as long as it had been given."""
 
     answer = Kept
+    right = Right.HOLD
 
     token: str
     ttl_ns: int = 0
@@ -88,6 +94,7 @@ class StartAt(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag="
     """Say that every offset below this one counts as processed."""
 
     answer = Started
+    right = Right.HOLD
 
     offset: int
 

@@ -6,7 +6,7 @@ import msgspec
 
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.model import Lease
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import Command, Right
 from leasehold.workflows.law.events import ActionFacts
 
 
@@ -69,6 +69,7 @@ class Claim(Command, frozen=True, kw_only=True, omit_defaults=True, tag="claim_w
     """
 
     answer = Granted
+    right = Right.HOLD
     gives_back = False
 
     workflow_id: str
@@ -83,6 +84,7 @@ class Accept(Command, frozen=True, kw_only=True, omit_defaults=True, tag="accept
     """Ask for a workflow that was handed to the claimant, whose alone it is then."""
 
     answer = Granted
+    right = Right.HOLD
     gives_back = False
 
     lease_id: str
@@ -105,6 +107,7 @@ class Emit(_Step, frozen=True, kw_only=True, omit_defaults=True, tag="emit_actio
     """Emit an action."""
 
     answer = Emitted
+    right = Right.HOLD
     not_content = {"request_id": "", "epoch": "", "action_id": ""}
 
     action_id: str
@@ -115,6 +118,7 @@ class Transition(_Step, frozen=True, kw_only=True, omit_defaults=True, tag="tran
     """Set another state."""
 
     answer = Stepped
+    right = Right.HOLD
 
     state: str
 
@@ -123,6 +127,7 @@ class AnswerAction(_Step, frozen=True, kw_only=True, omit_defaults=True, tag="an
     """Take in the result of an action."""
 
     answer = Stepped
+    right = Right.HOLD
 
     action_id: str
     success: bool
@@ -134,6 +139,7 @@ class HandOff(_Step, frozen=True, kw_only=True, omit_defaults=True, tag="hand_of
     """Give the workflow to another orchestrator."""
 
     answer = HandedOff
+    right = Right.HOLD
     not_content = {"request_id": "", "epoch": "", "action_id": "", "new_lease_id": ""}
 
     action_id: str
@@ -147,6 +153,7 @@ class Finish(_Step, frozen=True, kw_only=True, omit_defaults=True, tag="finish_w
     """Complete or cancel the workflow, and give its lease back."""
 
     answer = Stepped
+    right = Right.HOLD
 
     outcome: str
     reason: str = ""
@@ -156,6 +163,7 @@ class Subscribe(Command, frozen=True, kw_only=True, omit_defaults=True, tag="sub
     """Begin to read the bus after a position, or go on where the subscription of that name has come to."""
 
     answer = Subscribed
+    right = Right.HOLD
 
     name: str
     position: int
@@ -167,6 +175,7 @@ class Acknowledge(Command, frozen=True, kw_only=True, omit_defaults=True, tag="a
     """Say that everything up to a position is done with, and that the subscriber is there."""
 
     answer = Subscribed
+    right = Right.HOLD
 
     name: str
     position: int
@@ -177,6 +186,7 @@ class Unsubscribe(Command, frozen=True, kw_only=True, omit_defaults=True, tag="u
     """Give a subscription up."""
 
     answer = Unsubscribed
+    right = Right.HOLD
 
     name: str
     holder: str
@@ -186,6 +196,7 @@ class MarkGuard(Command, frozen=True, kw_only=True, omit_defaults=True, tag="mar
     """Keep how far a guard has come."""
 
     answer = Marked
+    right = Right.HOLD
 
     name: str
     workflow_id: str
