@@ -17,10 +17,14 @@ from leasehold import __version__
 from leasehold.client.aio.session import AsyncSession
 from leasehold.enforcing.asgi import Application, Receive, Scope, Send
 from leasehold.errors import LeaseholdError
+from leasehold.files import routes as files
 from leasehold.server import events, health, leases, ledger
 from leasehold.server.front import CODE
 from leasehold.server.routing import answer_problem
 from leasehold.server.service import Service
+from leasehold.settings import routes as settings
+from leasehold.work import routes as work
+from leasehold.workflows import routes as workflows
 
 _DESK = "/v1/desk"
 _logger = logging.getLogger(__name__)
@@ -28,7 +32,16 @@ _logger = logging.getLogger(__name__)
 
 def _routers() -> tuple[Router, ...]:
     """Return the routes of every face."""
-    return (leases.router, ledger.router, events.router, health.router)
+    return (
+        leases.router,
+        files.router,
+        work.router,
+        workflows.router,
+        settings.router,
+        ledger.router,
+        events.router,
+        health.router,
+    )
 
 
 def application(service: Service) -> Application:

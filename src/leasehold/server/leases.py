@@ -36,10 +36,9 @@ from leasehold.server.bodies import (
     lease_body,
     waiter_body,
 )
-from leasehold.server.routing import answers, ask_for, told
+from leasehold.server.routing import PAGE_MAXIMUM, answers, ask_for, told
 from leasehold.server.service import Service
 
-_PAGE_MAXIMUM = 1_000
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
 
@@ -103,7 +102,7 @@ async def list_leases(
         Parameter(query="state", description="In these states; `any` for all. Default: active."),
     ] = None,
     after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
     wanted = ["active"] if states is None else [] if states == ["any"] else states

@@ -8,9 +8,8 @@ from litestar.params import Parameter
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.client.aio.session import AsyncSession
 from leasehold.server.bodies import HistoryBody, KeysBody, entry_body
-from leasehold.server.routing import answers
+from leasehold.server.routing import PAGE_MAXIMUM, answers
 
-_PAGE_MAXIMUM = 1_000
 _ENTRY_EXAMPLE = {
     "position": 7,
     "type": "lease.issued",
@@ -47,7 +46,7 @@ async def get_history(
         list[str] | None, Parameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
     after: Annotated[int, Parameter(ge=0, description="Continue after this position.")] = 0,
-    limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> HistoryBody:
     """Return what happened, oldest first."""
     reader = AsyncReader(session)

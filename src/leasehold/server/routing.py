@@ -22,6 +22,9 @@ from litestar.response import Response
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
 
+PAGE_MAXIMUM = 1_000
+"""How much of anything one answer of plain REST has."""
+
 
 class ProblemBody(msgspec.Struct, kw_only=True):
     """What went wrong, and what to do next. The facts that are known stand beside these, by name."""

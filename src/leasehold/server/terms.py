@@ -30,7 +30,7 @@ AnyRequest = Request[Any, Any, Any]
 
 def about(request: AnyRequest, lease_id: str) -> None:
     """Note which lease a request is about, for its line in the log."""
-    request.scope[LEASE] = lease_id  # type: ignore[typeddict-unknown-key]
+    request.scope[LEASE] = lease_id  # type: ignore[literal-required]
 
 
 def patience_ns(service: Service, wait: float) -> int:
