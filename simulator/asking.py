@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from leasehold.engine.batch import Outcome
 from leasehold.errors import StoreBusy, StoreError
 from leasehold.kernel.lease.commands import Acquire, Derive
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command
 from simulator.clocks import HolderClock
 from simulator.post import Envelope, Pending, Post
 from simulator.stage import Process, Stage
@@ -27,10 +27,16 @@ class Asker(Process):
         self.post = post
         self.clock = clock
 
-    def ask(self, command: Command, deliver: Callable[[Outcome, int], None], tries: int = _TRIES) -> None:
+    def ask(
+        self,
+        command: Command,
+        deliver: Callable[[Outcome, int], None],
+        tries: int = _TRIES,
+        caller: Caller = LOCAL,
+    ) -> None:
         """Send a command until there is an outcome; give up after some tries, not knowing."""
         self.post.senders[command.request_id] = command
-        self._attempt(Pending(command, deliver, tries))
+        self._attempt(Pending(command, deliver, tries, caller))
 
     def _attempt(self, pending: Pending) -> None:
         pending.tries_left -= 1

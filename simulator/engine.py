@@ -119,7 +119,10 @@ class SimulatedEngine(Process):
         stage.say("batch of {}", len(taken))
         try:
             commands = [envelope.command for envelope in taken]
-            return run_batch(self._store, commands, rules, recall=self._recall, blocking=blocking)
+            callers = [envelope.pending.caller for envelope in taken]
+            return run_batch(
+                self._store, commands, rules, callers=callers, recall=self._recall, blocking=blocking
+            )
         except WouldBlock:
             return None
         except StoreError as error:

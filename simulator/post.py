@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from leasehold.engine.batch import Outcome
-from leasehold.kernel.ledger.commands import Command
+from leasehold.kernel.ledger.commands import Caller, Command
 from simulator.stage import Action, Stage
 
 if TYPE_CHECKING:
@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 class Pending:
     """A request that somebody waits for."""
 
-    __slots__ = ("attempts", "command", "deliver", "open", "tries_left")
+    __slots__ = ("attempts", "caller", "command", "deliver", "open", "tries_left")
 
-    def __init__(self, command: Command, deliver: Callable[[Outcome, int], None], tries: int) -> None:
+    def __init__(
+        self, command: Command, deliver: Callable[[Outcome, int], None], tries: int, caller: Caller
+    ) -> None:
         self.command = command
+        self.caller = caller
         self.deliver = deliver
         self.tries_left = tries
         self.attempts = 0

@@ -12,6 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "leasehold"
 FACES = {
     "client": {"acquisition", "calls", "connect", "listening", "lookout", "loss"},
+    "access": set(),
     "settings": set(),
     "work": {"pool"},
     "workflows": {"colour"},

@@ -217,6 +217,14 @@ class StoreFailed(StoreError, code="STORE_FAILED"):
     outcome_unknown = True
 
 
+class ReplyLost(StoreFailed, code="REPLY_LOST"):
+    """The server was asked, and its reply did not arrive, or could not be read."""
+
+
+class ServerUnreachable(StoreError, code="SERVER_UNREACHABLE"):
+    """There is no connection to the server. Nothing was changed."""
+
+
 class StoreRejected(StoreError, code="STORE_REJECTED"):
     """The store's own constraints forbid the change. Nothing was changed."""
 

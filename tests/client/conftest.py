@@ -23,7 +23,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     return True
 
 
-@pytest.fixture(params=["memory", "sqlite", "wire"])
+@pytest.fixture(params=["memory", "sqlite", "wire", "http"])
 def store_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

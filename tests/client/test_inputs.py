@@ -203,7 +203,7 @@ CONNECT: dict[str, list[Any]] = {
     "timeout": [-1, math.nan, math.inf, "5", None],
     "leases_per_holder": [-1, "5", 1.5, True],
     "leases_per_tenant": [-1, "5", 1.5],
-    "url": [5, b"x", "http://localhost", "postgresql://localhost/x", "ftp://x"],
+    "url": [5, b"x", "http://user@localhost", "https://", "postgresql://localhost/x", "ftp://x"],
 }
 
 

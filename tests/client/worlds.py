@@ -16,6 +16,7 @@ from typing import Any
 
 from leasehold.client.aio.client import AsyncClient
 from leasehold.client.blocking.client import Client
+from leasehold.client.http.desk import RemoteDesk
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Clock
 from leasehold.engine.job_runner import JobRunner
@@ -31,6 +32,7 @@ from leasehold.registry import CARRIERS, REPLIES, all_families
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
+from tests.client.server import desk_server
 from tests.client.wire import WireDesk
 
 SIGNAL_SECONDS = 30.0
@@ -186,6 +188,14 @@ class _Connection:
         return self._shared
 
 
+class ServedDesk(RemoteDesk):
+    """A desk at the other end of a real socket, whose registrar a test can look at."""
+
+    def __init__(self, url: str, inner: Registrar) -> None:
+        super().__init__(url, timeout=inner.timeout)
+        self.inner = inner
+
+
 class World:
     """One kind of store, one kind of client, one clock."""
 
@@ -193,7 +203,10 @@ class World:
         self.clock = clock
         self.blocking = client == "blocking"
         self._memory = None if store == "sqlite" else MemoryStore(clock, families=all_families())
-        self._wired = store == "wire"
+        self._line = store if store in ("wire", "http") else ""
+        """What is between the clients and their registrars."""
+        self.is_remote = store == "http"
+        self._served: dict[str, Registrar] = {}
         self._path = folder / "leases"
         self._clients: list[Any] = []
         self._keepers: list[Keeper] = []
@@ -219,9 +232,13 @@ class World:
         registrar: Any = Registrar(
             store, timeout=timeout, also=REPLIES, jobs=JobRunner(store, CARRIERS), as_is=as_is
         )
-        if self._wired:
+        if self._line == "wire":
             seed = f"{self._path.parent.name} {len(self._clients)}"
             registrar = WireDesk(registrar, seed, is_steady=is_steady)
+        elif self._line == "http":
+            url = desk_server().mount(registrar)
+            self._served[url] = registrar
+            registrar = ServedDesk(url, registrar)
         chosen: dict[str, Any] = {"clock": self.clock, "trust": _EXACT} | options
         client = Client(registrar, **chosen) if self.blocking else AsyncClient(registrar, **chosen)
         if isinstance(self.clock, FakeClock):
@@ -240,3 +257,6 @@ class World:
     async def close(self) -> None:
         for client in self._clients:
             await client.close()
+        for url, registrar in self._served.items():
+            desk_server().unmount(url)
+            registrar.close()

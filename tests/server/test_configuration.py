@@ -19,7 +19,11 @@ def test_without_a_word_the_server_listens_on_loopback_and_lets_nobody_in_withou
 def test_flags_come_before_the_environment_and_that_before_the_file(tmp_path: Path) -> None:
     file = tmp_path / "leasehold.toml"
     file.write_text('[serve]\nport = 1\nbody_timeout = 2\nwait_maximum = 3.5\nhost = "::1"\n')
-    environment = {"LEASEHOLD_SERVE_PORT": "4", "LEASEHOLD_SERVE_BODY_TIMEOUT": "5", "LEASEHOLD_URL": "/srv/a"}
+    environment = {
+        "LEASEHOLD_SERVE_PORT": "4",
+        "LEASEHOLD_SERVE_BODY_TIMEOUT": "5",
+        "LEASEHOLD_URL": "/srv/a",
+    }
 
     found = configured(file, environment, {"port": "6"})
 

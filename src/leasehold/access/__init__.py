@@ -17,12 +17,14 @@ from leasehold.access.errors import (
     NotAuthenticated,
 )
 from leasehold.access.law.model import AccessKey, Role
+from leasehold.access.secret import IssuedKey
 
 __all__ = [
     "AccessKey",
     "AccessKeyEnded",
     "AccessKeyExists",
     "AccessKeyNotFound",
+    "IssuedKey",
     "LastAdminKey",
     "NotAuthenticated",
     "Role",

@@ -7,7 +7,9 @@ import secrets
 from hashlib import sha256
 from typing import NamedTuple
 
-from leasehold.access.law.model import mark_of
+import msgspec
+
+from leasehold.access.law.model import AccessKey, mark_of
 
 _PREFIX = "lh"
 _ID_BYTES = 8
@@ -34,6 +36,16 @@ class KeyText(NamedTuple):
     def digest(self) -> str:
         """Return what the registrar knows the secret by."""
         return sha256(self.secret.encode()).hexdigest()
+
+
+class IssuedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key, with the text that its bearer shows: kept by nobody else, and never told again."""
+
+    key: AccessKey
+    text: str
+
+    def __repr__(self) -> str:
+        return f"IssuedKey(key={self.key!r})"
 
 
 def drawn(bound_to: str) -> KeyText:

@@ -1,4 +1,4 @@
-"""Which store a command means, and who is asking."""
+"""Which store, or server, a command means, and who is asking."""
 
 import os
 import socket

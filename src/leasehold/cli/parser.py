@@ -27,7 +27,7 @@ exit codes:
 
 which store:
   --store, else $LEASEHOLD_URL, else git's setting leasehold.url, else the nearest .leasehold/
-  folder upwards, else a new one.
+  folder upwards, else a new one. http://host:port means a server; $LEASEHOLD_API_KEY is shown to it.
 
 `leasehold COMMAND --help` tells more about each command."""
 
@@ -132,7 +132,11 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         else:
             parser.add_argument(*names, help=help, default=default, **options)
 
-    add("--store", metavar="URL", help="the store: a folder, or sqlite:///path/to/folder")
+    add(
+        "--store",
+        metavar="URL",
+        help="the store: a folder, sqlite:///path/to/folder, or http://host:port for a server",
+    )
     add("--tenant", metavar="NAME", default="default", help="whose leases (default: %(default)s)")
     add("--json", action="store_true", default=False, help="JSON on stdout, and errors as JSON on stderr")
     add(
@@ -161,6 +165,7 @@ def positive_number(text: str) -> int:
 
 def all_commands() -> Commands:
     """Return the parser of the whole command line."""
+    from leasehold.access import commands as access
     from leasehold.cli import (
         certificates,
         changes,
@@ -186,7 +191,7 @@ def all_commands() -> Commands:
 
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
-    faces = (work, workflows, settings, metrics)
+    faces = (work, workflows, settings, access, metrics)
     for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, serving, doctor, demo):
         group.add_commands(commands)
     return commands

@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
 def store_path(arguments: Namespace) -> Path:
     """Return the folder of the store that the arguments mean, without opening it."""
-    from leasehold.stores.locate import locate, sqlite_path
+    from leasehold.stores.locate import is_server, locate, sqlite_path
 
     address = locate(arguments.store)
+    if is_server(address):
+        raise StoreUnusable(
+            "this needs the store's own folder, and a server was named; run it where the server runs, with "
+            "--store and the folder that `leasehold serve` uses"
+        )
     path = sqlite_path(address)
     if path is None:
         raise StoreUnusable(
@@ -32,10 +37,10 @@ def refuse_loop(file: Path) -> None:
 
 
 def free_bytes(url: str) -> int:
-    """Return how much of a store's database is free for what comes; 0 for a store that has none."""
-    from leasehold.stores.locate import sqlite_path
+    """Return how much of a store's database is free for what comes; 0 for a store that has none here."""
+    from leasehold.stores.locate import is_server, sqlite_path
 
-    path = sqlite_path(url)
+    path = None if is_server(url) else sqlite_path(url)
     if path is None:
         return 0
     from leasehold.stores.sqlite import shrinking

@@ -1,4 +1,4 @@
-"""Connecting to a store.
+"""Connecting to a store, or to a server that has one.
 
 Several clients, in any number of processes, can be connected to one store at the same time. Opening is
 cheap, but not free: keep a client for as long as you need leases.
@@ -11,12 +11,14 @@ from collections.abc import Callable
 from leasehold.client.blocking.client import Client
 from leasehold.client.inputs import Duration, duration_ns, file_name, name, whole_number
 from leasehold.engine.batch import Done
+from leasehold.engine.desk import Desk
 from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.registrar import Registrar
+from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.registry import CARRIERS, CHORES, REPLIES, all_families
-from leasehold.stores.locate import open_store
+from leasehold.stores.locate import is_server, locate, open_store
 
 
 def connect(
@@ -31,18 +33,23 @@ def connect(
     timeout: Duration = 30.0,
     leases_per_holder: int | None = None,
     leases_per_tenant: int | None = None,
+    api_key: str | None = None,
 ) -> Client:
     """Connect to a store: `sqlite:///path`, a plain path, `memory:`, or by default the nearest one.
+
+    Or to a server: `http://host:port` or `https://host`, to which `api_key` is shown, or else
+    `LEASEHOLD_API_KEY`. Then nothing is sent before something is asked.
 
     `holder` is one name for all threads of this client; by default each thread is a holder of its own.
     `durability="fast"` may lose the last moments of history in a power cut, but never repeats a token.
     `group=True` lets the folder's group use a store that is created here. `as_is=True` records nothing for
     merely looking: to `verify` a store as it is, even a damaged one. `timeout` is how long a call waits for
-    another process to finish writing. The quotas hold for claims made through this client.
+    another process to finish writing; with a server, how long it may take in all. The quotas hold for claims
+    made through this client. What is about opening a store, and quotas, is up to whoever runs a server.
     """
     check_names(tenant, holder)
     quotas = quotas_of(leases_per_holder, leases_per_tenant)
-    registrar = open_registrar(
+    desk = open_desk(
         url,
         durability=durability,
         group=group,
@@ -50,8 +57,9 @@ def connect(
         as_is=as_is,
         timeout=timeout,
         quotas=quotas,
+        api_key=api_key,
     )
-    return Client(registrar, tenant=tenant, holder=holder)
+    return Client(desk, tenant=tenant, holder=holder)
 
 
 def check_names(tenant: str, holder: str | None) -> None:
@@ -70,6 +78,34 @@ def quotas_of(leases_per_holder: int | None, leases_per_tenant: int | None) -> Q
     return Quotas(**limits)
 
 
+def open_desk(
+    url: str | os.PathLike[str] | None,
+    *,
+    durability: str,
+    group: bool,
+    create: bool,
+    as_is: bool,
+    timeout: Duration,
+    quotas: Quotas,
+    api_key: str | None,
+) -> Desk:
+    """Open the store that `url` names, and the registrar on it; or the desk of the server that it names."""
+    address = locate(None if url is None else file_name("url", url))
+    if is_server(address):
+        return _remote_desk(address, api_key, _patience_seconds(timeout), quotas)
+    if api_key is not None:
+        raise InvalidInput("api_key is for a server, and this is a store: leave it out", field="api_key")
+    return open_registrar(
+        address,
+        durability=durability,
+        group=group,
+        create=create,
+        as_is=as_is,
+        timeout=timeout,
+        quotas=quotas,
+    )
+
+
 def open_registrar(
     url: str | os.PathLike[str] | None,
     *,
@@ -82,8 +118,7 @@ def open_registrar(
     observe: Callable[[Done], None] | None = None,
 ) -> Registrar:
     """Open the store that `url` names, and the registrar on it."""
-    longest_ns = int(threading.TIMEOUT_MAX) * NANOSECONDS_PER_SECOND
-    patience = min(duration_ns("timeout", timeout), longest_ns) / NANOSECONDS_PER_SECOND
+    patience = _patience_seconds(timeout)
     store = open_store(
         None if url is None else file_name("url", url),
         durability=durability,
@@ -105,3 +140,25 @@ def open_registrar(
     except BaseException:
         store.close()
         raise
+
+
+def _patience_seconds(timeout: Duration) -> float:
+    longest_ns = int(threading.TIMEOUT_MAX) * NANOSECONDS_PER_SECOND
+    return min(duration_ns("timeout", timeout), longest_ns) / NANOSECONDS_PER_SECOND
+
+
+def _remote_desk(address: str, api_key: str | None, patience: float, quotas: Quotas) -> Desk:
+    if quotas != Quotas():
+        raise InvalidInput(
+            "quotas are kept where leases are granted: leave them out, and set them at the server",
+            field="leases_per_holder" if quotas.leases_per_tenant is None else "leases_per_tenant",
+        )
+    try:
+        from leasehold.client.http.desk import RemoteDesk  # loading it takes time that few need to pay
+    except ModuleNotFoundError as error:
+        raise StoreUnusable(
+            f"a server is reached with {error.name}, which is missing: pip install 'leasehold[http]'"
+        ) from error
+    from leasehold.client.http.address import key_of
+
+    return RemoteDesk(address, api_key=key_of(api_key), timeout=patience)

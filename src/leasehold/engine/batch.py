@@ -102,10 +102,11 @@ def run_batch(
     commands: Sequence[Command],
     rules: Rules,
     *,
+    callers: Sequence[Caller] | None = None,
     recall: Recall | None = None,
     blocking: bool = True,
 ) -> list[Outcome]:
-    """Run commands of a local caller in one transaction and return what became of each, in order.
+    """Run commands in one transaction and return what became of each, in order; local `callers` by default.
 
     Raises WouldBlock (only if not `blocking`) or StoreError when nothing was changed for any of them, or
     when the error says that the outcome is unknown. `recall` spares the reading of what the last batch with
@@ -113,9 +114,8 @@ def run_batch(
     """
     check = store.families.check
     refusals = [check(command) for command in commands]
-    wellformed = [
-        Request(command) for command, refusal in zip(commands, refusals, strict=True) if refusal is None
-    ]
+    requests = map(Request, commands, callers or (LOCAL,) * len(commands))
+    wellformed = [one for one, refusal in zip(requests, refusals, strict=True) if refusal is None]
     outcomes = iter(run_taken(store, wellformed, rules, recall=recall, blocking=blocking))
     return [next(outcomes) if refusal is None else refusal for refusal in refusals]
 

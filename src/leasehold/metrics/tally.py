@@ -71,16 +71,22 @@ class _Counted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_tally(registrar: Registrar, question: TakeTally, snapshot: Snapshot) -> Callable[[], Tally]:
-    """Count on from where the last tally ended, and look at what stands."""
+    """Count on from where the last tally ended, and look at what stands.
+
+    That is soft state, which nobody can read who is looking at the store: so another look comes after it.
+    """
+    del snapshot
     tenant = question.tenant
     if tenant is None:
         raise InvalidInput("name the tenant that is to be counted", field="tenant")
-    soft = registrar.store.soft
-    counted = _count_on(snapshot, tenant, _last(soft, tenant))
-    holders, waiting = _standing(snapshot, tenant)
+    store = registrar.store
 
     def tally() -> Tally:
-        soft.put(_SOFT, {tenant: msgspec.json.encode(counted)})
+        last = _last(store.soft, tenant)
+        with store.snapshot() as latest:
+            counted = _count_on(latest, tenant, last)
+            holders, waiting = _standing(latest, tenant)
+        store.soft.put(_SOFT, {tenant: msgspec.json.encode(counted)})
         return Tally(holders=holders, waiting=waiting, happened=counted.counts)
 
     return tally

@@ -14,6 +14,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.response import Response
 
 from leasehold import __version__
+from leasehold.access import routes as access
 from leasehold.client.aio.session import AsyncSession
 from leasehold.enforcing.asgi import Application, Receive, Scope, Send
 from leasehold.errors import LeaseholdError
@@ -40,6 +41,7 @@ def _routers() -> tuple[Router, ...]:
         settings.router,
         ledger.router,
         events.router,
+        access.router,
         health.router,
     )
 

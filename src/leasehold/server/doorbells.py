@@ -1,9 +1,10 @@
 """Bells for callers at the other end of a network.
 
-A remote client rings under a name of its own choosing, the same for all who wait there. The server maps the
-name to a bell of its own store, and puts that bell's name into the claims of this caller. So a remote caller
-can have nobody rung but itself: an address that it sends is never passed on as it is, and the name means
-nothing in the hands of another access key.
+A remote client has a name of its own choosing, and as many bells as it likes: an address is the name, the
+number of a bell, and the number of a waiter there (`0123456789ab0001.17`). The server maps the name to one
+bell of its own store, and puts that one's name into the claims of this caller, with both numbers in one. So a
+remote caller can have nobody rung but itself: an address that it sends is never passed on as it is, and the
+name means nothing in the hands of another access key.
 
 A bell is there from the first claim that names it; its socket keeps what was rung until the client's stream
 fetches it. One that nobody has named for a while, and no stream is open for, is closed.
@@ -21,8 +22,9 @@ from leasehold.engine.bells import Bell, Bells, Ring
 from leasehold.kernel.lease.ticket import NEXT_IN_LINE
 from leasehold.kernel.ledger.commands import Caller
 
-_NAME = re.compile(r"[0-9a-f]{16}", re.ASCII)
-_ADDRESS = re.compile(r"([0-9a-f]{16})\.([0-9]{1,19})", re.ASCII)
+_NAME = re.compile(r"[0-9a-f]{12}", re.ASCII)
+_ADDRESS = re.compile(r"([0-9a-f]{12})([0-9a-f]{4})\.([0-9]{1,12})", re.ASCII)
+_WAITERS_OF_A_BELL = 1 << 40
 _BELLS_MAXIMUM = 4_096
 _BELLS_OF_A_CALLER = 1_024
 _FORGOTTEN_SECONDS = 60.0
@@ -54,8 +56,11 @@ class Doorbells:
     def address_of(self, caller: Caller, wake: str) -> str:
         """Return where to ring in the store for who wants to be woken at `wake`; empty: nowhere."""
         match = _ADDRESS.fullmatch(wake)
-        doorbell = None if match is None else self._find(caller, match[1])
-        return "" if match is None or doorbell is None else f"{doorbell.bell.name}.{match[2]}"
+        if match is None or int(match[3]) >= _WAITERS_OF_A_BELL:
+            return ""
+        doorbell = self._find(caller, match[1])
+        number = int(match[2], 16) * _WAITERS_OF_A_BELL + int(match[3])
+        return "" if doorbell is None else f"{doorbell.bell.name}.{number}"
 
     async def rings(self, caller: Caller, name: str, every_seconds: float) -> AsyncGenerator[str]:
         """Yield what is rung for a client, as words; nothing at first, and again after each silence.
@@ -88,6 +93,8 @@ class Doorbells:
                 doorbell.stream = None
                 doorbell.named_at = time.monotonic()
                 loop.remove_reader(descriptor)
+                if self._is_stopped:
+                    self._forget((caller.access, name))
 
     def stop(self) -> None:
         """End all streams, and close all bells."""
@@ -134,6 +141,9 @@ class Doorbells:
 def _words(rings: dict[int, Ring] | None) -> str:
     if rings is None:
         return _ANYBODY
-    return " ".join(
-        f"{number}{NEXT_IN_LINE if ring is Ring.NEXT_IN_LINE else ''}" for number, ring in rings.items()
-    )
+    return " ".join(_word(number, ring) for number, ring in rings.items())
+
+
+def _word(number: int, ring: Ring) -> str:
+    bell, waiter = divmod(number, _WAITERS_OF_A_BELL)
+    return f"{bell:04x}.{waiter}{NEXT_IN_LINE if ring is Ring.NEXT_IN_LINE else ''}"

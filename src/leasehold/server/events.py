@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Router, get
+from litestar import Request, Router, get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.params import Parameter
@@ -26,6 +26,7 @@ from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import FindHead, Followed, FollowLedger
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.registry import FAMILIES
+from leasehold.server.identity import CALLER
 from leasehold.server.problems import ServerBusy, ServerStopping, problem
 from leasehold.server.recent import Notice
 from leasehold.server.routing import problems
@@ -225,6 +226,7 @@ data: {"position":7,"type":"lease.issued","resource":"report-42","holder":"ann",
 )
 async def follow_events(
     *,
+    request: Request[Any, Any, Any],
     service: Service,
     session: AsyncSession,
     after: Annotated[int | None, Parameter(description="Start after this position; from now on.")] = None,
@@ -243,9 +245,10 @@ async def follow_events(
     """Follow the ledger from any position: no gap, no repeat, in order."""
     if service.meters.streams >= service.configuration.streams_maximum:
         raise ServerBusy("this server has as many streams open as it takes; try again later")
-    own = session.tenant if tenant is None else sought("tenant", tenant)
+    bound_to: str | None = request.scope[CALLER].tenant  # type: ignore[typeddict-item]
     wanted = Filter(
-        tenant=None if own == _ALL else own,
+        # For a key that is bound to a tenant, everything is what that one has.
+        tenant=bound_to if tenant == _ALL else session.tenant if tenant is None else sought("tenant", tenant),
         resource=None if resource is None else sought("resource", resource),
         holder=None if holder is None else sought("holder", holder),
         types=_types(type or []),

@@ -42,8 +42,11 @@ _SANE_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 _logger = logging.getLogger("leasehold.server.requests")
 
 
-class _Gone(LeaseholdError, code="CLIENT_GONE", http_status=408):
-    """The client has left, or does not take what it is sent: there is nobody to answer."""
+class _Gone(BaseException):
+    """The client has left, or does not take what it is sent: there is nobody to answer.
+
+    Not an `Exception`: nothing on its way here may take it for something to answer with.
+    """
 
 
 class Front:

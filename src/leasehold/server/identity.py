@@ -6,8 +6,8 @@ for it, so that no page in a browser can speak to it under another name.
 
 What a key may do is not decided here, but with every command and question, against the key's state then. This
 only finds out which key it is, and remembers that for a while: who was let in by a key that is revoked or
-rotated meanwhile gets nothing any more. And it says how often a key may ask: each has a bucket that fills at a
-steady rate, and a request takes one out.
+rotated meanwhile gets nothing any more. And it says how often a key may ask: each has a bucket that fills at
+a steady rate, and a request takes one out.
 """
 
 import time

@@ -23,6 +23,11 @@ _MARKS = ("identity", "leases.db")
 ENVIRONMENT = "LEASEHOLD_URL"
 
 
+def is_server(address: str) -> bool:
+    """Say whether an address is that of a server, which has a store of its own."""
+    return address.lower().startswith(("http://", "https://"))
+
+
 def locate(url: str | None = None, start: Path | None = None) -> str:
     """Return the address of the store to use."""
     if url is not None and not url.strip():
@@ -80,7 +85,9 @@ def sqlite_path(address: str) -> Path | None:
         return Path(rest.removeprefix("//").removeprefix("/"))
     if (separator and (scheme == "sqlite" or rest.startswith("//"))) or not address.strip("/"):
         raise InvalidInput(
-            f"invalid address of a store {address!r}; use sqlite:///path/to/folder or memory:", field="url"
+            f"invalid address of a store {address!r}; use sqlite:///path/to/folder, memory:, or "
+            "http://host:port for a server",
+            field="url",
         )
     return Path(address)
 
@@ -147,7 +154,7 @@ def _git_setting(here: Path) -> str | None:
     except (OSError, subprocess.TimeoutExpired):  # a work tree without a usable git has no settings
         return None
     setting = found.stdout.strip()
-    if not setting:
-        return None
+    if not setting or is_server(setting):
+        return setting or None
     path = sqlite_path(setting)
     return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"

@@ -53,6 +53,7 @@ from leasehold.settings.aio.settings import AsyncSettings
 from leasehold.work.aio.face import AsyncWork
 
 if TYPE_CHECKING:
+    from leasehold.access.aio.access import AsyncAccess
     from leasehold.workflows.aio.workflows import AsyncWorkflows
 
 
@@ -77,6 +78,13 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         self.settings = AsyncSettings(session)
         self.work = AsyncWork(session)
         self.files = AsyncFiles(session, self._holdings, self._claims, self._terms)
+
+    @cached_property
+    def access(self) -> "AsyncAccess":
+        """Access keys, for who lets others in from afar; loaded when it is first asked for."""
+        from leasehold.access.aio.access import AsyncAccess
+
+        return AsyncAccess(self._session)
 
     @cached_property
     def workflows(self) -> "AsyncWorkflows":

@@ -5,7 +5,7 @@ import os
 
 from leasehold.client.aio.acquisition import AsyncAcquisition
 from leasehold.client.aio.client import AsyncClient
-from leasehold.client.connect import check_names, open_registrar, quotas_of
+from leasehold.client.connect import check_names, open_desk, quotas_of
 from leasehold.client.inputs import Duration
 
 
@@ -21,6 +21,7 @@ def connect_async(
     timeout: Duration = 30.0,
     leases_per_holder: int | None = None,
     leases_per_tenant: int | None = None,
+    api_key: str | None = None,
 ) -> AsyncAcquisition[AsyncClient]:
     """Connect to a store for use with asyncio: `async with connect_async() as leases:`, or await it.
 
@@ -30,8 +31,8 @@ def connect_async(
     quotas = quotas_of(leases_per_holder, leases_per_tenant)
 
     async def open_client() -> AsyncClient:
-        registrar = await asyncio.to_thread(
-            open_registrar,
+        desk = await asyncio.to_thread(
+            open_desk,
             url,
             durability=durability,
             group=group,
@@ -39,7 +40,8 @@ def connect_async(
             as_is=as_is,
             timeout=timeout,
             quotas=quotas,
+            api_key=api_key,
         )
-        return AsyncClient(registrar, tenant=tenant, holder=holder)
+        return AsyncClient(desk, tenant=tenant, holder=holder)
 
     return AsyncAcquisition(open_client())

@@ -53,6 +53,7 @@ from leasehold.settings.blocking.settings import Settings
 from leasehold.work.blocking.face import Work
 
 if TYPE_CHECKING:
+    from leasehold.access.blocking.access import Access
     from leasehold.workflows.blocking.workflows import Workflows
 
 
@@ -77,6 +78,13 @@ class Client(Reader, Upkeep):
         self.settings = Settings(session)
         self.work = Work(session)
         self.files = Files(session, self._holdings, self._claims, self._terms)
+
+    @cached_property
+    def access(self) -> "Access":
+        """Access keys, for who lets others in from afar; loaded when it is first asked for."""
+        from leasehold.access.blocking.access import Access
+
+        return Access(self._session)
 
     @cached_property
     def workflows(self) -> "Workflows":

@@ -1,0 +1,1 @@
+"""The face of access keys for threads, generated from the other half."""

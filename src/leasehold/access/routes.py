@@ -1,0 +1,238 @@
+"""Plain REST for access keys: `/v1/access`. The text of a key is in the answer that makes it, and nowhere else."""
+
+from typing import Annotated, Any
+
+from litestar import Request, Router, get, post
+from litestar.params import Body, Parameter
+from msgspec import Meta, Struct
+
+from leasehold.access.law.commands import CreateAccessKey, RevokeAccessKey, RotateAccessKey
+from leasehold.access.law.model import ALL, AccessKey, Role
+from leasehold.access.questions import Bearer, FindBearer, ListAccessKeys
+from leasehold.access.secret import KeyText, drawn, redrawn
+from leasehold.client.aio.session import AsyncSession
+from leasehold.client.inputs import duration_ns
+from leasehold.engine.desk import answer_of
+from leasehold.server.identity import CALLER
+from leasehold.server.routing import answers, ask_for
+from leasehold.shapes import utc
+
+_Request = Request[Any, Any, Any]
+_PAGE_MAXIMUM = 1_000
+
+
+class CreateBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A key that is wanted."""
+
+    role: Role
+    for_all: Annotated[bool, Meta(description="For all tenants, and not only for the one of the request.")] = (
+        False
+    )
+    holders: Annotated[
+        list[str], Meta(description="The holders that a holder key may act as: `ann`, `ci-*`. Empty: any.")
+    ] = []
+    description: str = ""
+    lifetime: Annotated[float, Meta(description="Seconds; 0: until it is revoked.")] = 0.0
+
+
+class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Another secret for a key."""
+
+    overlap: Annotated[float, Meta(description="Seconds for which the old secret stays good.")] = 0.0
+
+
+class RevokeBody(Struct, kw_only=True, forbid_unknown_fields=True):
+    """A key that is to open nothing any more."""
+
+    reason: str = ""
+
+
+class AccessKeyBody(Struct, kw_only=True):
+    """An access key, without its secret."""
+
+    key_id: str
+    tenant: Annotated[str | None, Meta(description="What it is bound to; null: all tenants.")]
+    role: Role
+    holders: list[str]
+    description: str
+    created_at: str | None
+    created_by: str
+    expires_at: str | None
+    revoked_at: str | None
+    rotations: int
+    is_live: bool
+
+
+class MadeBody(Struct, kw_only=True):
+    """A key, and its text, which is never shown again."""
+
+    key: AccessKeyBody
+    text: str
+
+
+class KeysBody(Struct, kw_only=True):
+    """A page of access keys."""
+
+    keys: list[AccessKeyBody]
+    next: Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+
+
+class BearerBody(Struct, kw_only=True):
+    """Who asks."""
+
+    key: AccessKeyBody | None
+
+
+def _body(key: AccessKey) -> AccessKeyBody:
+    return AccessKeyBody(
+        key_id=key.key_id,
+        tenant=key.tenant,
+        role=key.role,
+        holders=list(key.holders),
+        description=key.description,
+        created_at=utc(key.created_at_ns),
+        created_by=key.created_by,
+        expires_at=utc(key.expires_at_ns),
+        revoked_at=utc(key.revoked_at_ns),
+        rotations=key.rotations,
+        is_live=key.is_live,
+    )
+
+
+_KEY_EXAMPLE: dict[str, Any] = {
+    "key_id": "1271cf25196c3add3721bfeb",
+    "tenant": "default",
+    "role": "holder",
+    "holders": ["ci-*"],
+    "description": "continuous integration",
+    "created_at": "2026-11-17T12:00:00.000000Z",
+    "created_by": "9a0b1c2d196c3add3721bfeb",
+    "expires_at": None,
+    "revoked_at": None,
+    "rotations": 0,
+    "is_live": True,
+}
+_MADE_EXAMPLE = {"key": _KEY_EXAMPLE, "text": "lh_1271cf25196c3add3721bfeb_…"}
+
+
+def _actor(request: _Request) -> str:
+    """Return who asks, for history."""
+    access: str = request.scope[CALLER].access  # type: ignore[typeddict-item]
+    return access or "anonymous"
+
+
+@post(
+    "/v1/access",
+    summary="Create an access key",
+    responses=answers(201, MadeBody, _MADE_EXAMPLE, 409),
+)
+async def create_key(
+    request: _Request,
+    session: AsyncSession,
+    data: Annotated[CreateBody, Body(examples=ask_for(role="holder", holders=["ci-*"]))],
+) -> MadeBody:
+    """Make a key for the tenant of the request, or for all. Its text is shown this once."""
+    text = drawn(ALL if data.for_all else session.tenant)
+    command = CreateAccessKey(
+        tenant=session.tenant,
+        request_id=session.ids.new(),
+        holder=_actor(request),
+        key_id=text.key_id,
+        digest=text.digest,
+        role=data.role,
+        for_all=data.for_all,
+        holders=tuple(data.holders),
+        description=data.description,
+        lifetime_ns=duration_ns("lifetime", data.lifetime),
+    )
+    return await _made(session, command, text)
+
+
+async def _made(
+    session: AsyncSession, command: CreateAccessKey | RotateAccessKey, text: KeyText
+) -> MadeBody:
+    key = answer_of(await session.send(command), AccessKey)
+    return MadeBody(key=_body(key), text=text.text)
+
+
+@get(
+    "/v1/access",
+    summary="List access keys",
+    responses=answers(200, KeysBody, {"keys": [_KEY_EXAMPLE], "next": None}),
+)
+async def list_keys(
+    session: AsyncSession,
+    after: Annotated[str, Parameter(description="`next` of the page before.")] = "",
+    limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+) -> KeysBody:
+    """Return a page of the keys of the tenant of the request, in the order of their ids."""
+    keys: list[AccessKey] = await session.ask(
+        ListAccessKeys(tenant=session.tenant, after=after, limit=limit)
+    )
+    return KeysBody(
+        keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None
+    )
+
+
+@get(
+    "/v1/access/bearer",
+    summary="Which access key is this?",
+    responses=answers(200, BearerBody, {"key": _KEY_EXAMPLE}),
+)
+async def get_bearer(session: AsyncSession) -> BearerBody:
+    """Return the key that the request was sent with."""
+    bearer: Bearer = await session.ask(FindBearer())
+    return BearerBody(key=None if bearer.key is None else _body(bearer.key))
+
+
+@post(
+    "/v1/access/{key_id:str}/rotate",
+    summary="Rotate an access key",
+    status_code=200,
+    responses=answers(200, MadeBody, _MADE_EXAMPLE, 404, 409),
+)
+async def rotate_key(
+    request: _Request,
+    session: AsyncSession,
+    key_id: str,
+    data: Annotated[RotateBody, Body(examples=ask_for(overlap=3600))],
+) -> MadeBody:
+    """Give a key another secret; the old one stays good for `overlap` seconds. Its text is shown this once."""
+    text = redrawn(key_id)
+    command = RotateAccessKey(
+        tenant=session.tenant,
+        request_id=session.ids.new(),
+        holder=_actor(request),
+        key_id=key_id,
+        digest=text.digest,
+        overlap_ns=duration_ns("overlap", data.overlap),
+    )
+    return await _made(session, command, text)
+
+
+@post(
+    "/v1/access/{key_id:str}/revoke",
+    summary="Revoke an access key",
+    status_code=200,
+    responses=answers(200, AccessKeyBody, _KEY_EXAMPLE | {"is_live": False}, 404, 409),
+)
+async def revoke_key(
+    request: _Request,
+    session: AsyncSession,
+    key_id: str,
+    data: Annotated[RevokeBody, Body(examples=ask_for(reason="left the company"))],
+) -> AccessKeyBody:
+    """Let a key open nothing any more, from this moment on: also not what it has opened."""
+    command = RevokeAccessKey(
+        tenant=session.tenant,
+        request_id=session.ids.new(),
+        holder=_actor(request),
+        key_id=key_id,
+        reason=data.reason,
+    )
+    return _body(answer_of(await session.send(command), AccessKey))
+
+
+router = Router(
+    path="/", route_handlers=[create_key, list_keys, get_bearer, rotate_key, revoke_key], tags=["access"]
+)

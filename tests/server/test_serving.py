@@ -1,0 +1,237 @@
+"""The life of a server: start, serve, stop."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import leasehold
+from tests.server.running import PATIENCE_SECONDS, Reply, RunningServer, Watcher, clean_environment
+
+
+def acquire(server: RunningServer, resource: str, holder: str = "ann", **more: object) -> Reply:
+    return server.ask("POST", "/v1/leases", {"resource": resource, "holder": holder, **more})
+
+
+def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "leasehold", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        env={**clean_environment(), **environment},
+        check=False,
+    )
+
+
+def in_background(action: Callable[[], Reply]) -> tuple[threading.Thread, list[Reply]]:
+    replies: list[Reply] = []
+    thread = threading.Thread(target=lambda: replies.append(action()))
+    thread.start()
+    return thread, replies
+
+
+def test_a_key_is_printed_at_the_first_start_only(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        key = server.key
+        assert key.startswith("lh_")
+        assert server.stop() == 0
+        assert server.process.stdout is not None
+        assert server.process.stdout.read() == "", "the key is on a line of its own, and nothing else"
+    with RunningServer(tmp_path / "store") as server:
+        assert server.key == ""
+        assert server.ask("GET", "/v1/leases", key=key).status == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_stops_in_order_while_a_stream_and_a_claim_wait(tmp_path: Path, number: int) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        acquire(server, "door", ttl=300)
+        watcher = Watcher(server).alive()
+        waiting, replies = in_background(lambda: acquire(server, "door", "bob", wait=PATIENCE_SECONDS))
+        while not server.ask("GET", "/v1/queue", resource="door").body["waiters"]:
+            pass
+
+        code = server.stop(number)
+        waiting.join()
+
+        *_, last = watcher.events()
+        watcher.close()
+        assert code == 0
+        assert (last.type, last.data["code"]) == ("end", "SERVER_STOPPING")
+        assert (replies[0].status, replies[0].code) == (503, "SERVER_STOPPING")
+        assert "retry-after" in replies[0].headers
+        assert server.logged("stopped")
+    with leasehold.connect(tmp_path / "store") as local:
+        assert local.queue("door") == [], "the claim has left the queue"
+        assert [status.lease.holder for status in local.inspect("door")] == ["ann"]
+
+
+def test_clients_that_do_nothing_or_do_not_read_keep_no_server_from_ending(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        idle, half, deaf = server.socket(), server.socket(), server.socket()
+        half.sendall(b"POST /v1/leases HTTP/1.1\r\nHost: x\r\nContent-Le")
+        request = f"GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n\r\n"
+        deaf.sendall(request.encode())
+        assert deaf.recv(12) == b"HTTP/1.1 200"
+
+        assert server.stop() == 0
+
+        for client in (idle, half, deaf):
+            client.close()
+
+
+def test_a_second_signal_hurries(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--stop-timeout", "3000") as server:
+        unfinished = server.socket()
+        unfinished.sendall(
+            f"POST /v1/leases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{".encode()
+        )
+        while "leasehold_http" not in str(server.ask("GET", "/metrics").body):
+            pass
+        server.process.send_signal(signal.SIGTERM)
+        server.logged("stopping")
+
+        assert server.stop() == 0
+
+        server.logged("hurrying")
+        unfinished.close()
+
+
+def test_who_comes_while_the_server_stops_is_told_to_come_back(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--stop-timeout", "3000") as server:
+        unfinished, late = server.socket(), server.connect()
+        unfinished.sendall(
+            f"POST /v1/leases HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.key}\r\n"
+            "Content-Type: application/json\r\nContent-Length: 30\r\n\r\n{".encode()
+        )
+        server.ask("GET", "/healthz")
+        late.connect()
+        server.process.send_signal(signal.SIGTERM)
+        server.logged("stopping")
+
+        late.request("GET", "/v1/leases", headers={"Authorization": f"Bearer {server.key}"})
+        refused = late.getresponse()
+        assert (refused.status, json.loads(refused.read())["code"]) == (503, "SERVER_STOPPING")
+        assert refused.headers["retry-after"]
+        late.close()
+        # What was under way is still finished.
+        unfinished.sendall(b'"resource":"d","holder":"ann"}'[:29])
+        assert unfinished.recv(12) == b"HTTP/1.1 201"
+        unfinished.close()
+        assert server.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_what_lapsed_while_no_server_was_up_is_kept_for_its_holder(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        key = server.key
+        lease = acquire(server, "door", ttl=0.3).body["lease"]
+        acquire(server, "gate", ttl=600)
+        server.process.kill()
+        server.process.wait()
+    with RunningServer(tmp_path / "store", "--settling", "120") as server:
+        server.key = key
+        settled = [line for line in server.log if "kept for its holders" in line["message"]]
+        assert settled[0]["settling_seconds"] == 120
+
+        newcomer = acquire(server, "door", "bob")
+        holder = acquire(server, "door", "ann")
+
+        assert (newcomer.status, newcomer.body["holder"]) == (409, "ann")
+        assert holder.status == 201
+        assert holder.body["lease"]["token"] > lease["token"]
+
+
+def test_every_acknowledged_grant_survives_a_kill(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        key = server.key
+        leases = [acquire(server, f"r{number}", ttl=600).body["lease"] for number in range(20)]
+        server.process.kill()
+        server.process.wait()
+    with RunningServer(tmp_path / "store") as server:
+        server.key = key
+        found = {lease["lease_id"]: lease for lease in server.ask("GET", "/v1/leases").body["leases"]}
+
+        assert {lease["lease_id"]: lease["token"] for lease in leases} == {
+            lease_id: lease["token"] for lease_id, lease in found.items()
+        }
+        assert acquire(server, "new").body["lease"]["token"] > max(lease["token"] for lease in leases)
+
+
+def test_a_port_that_somebody_listens_on_is_refused(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        refused = run("serve", "--store", str(tmp_path / "store"), "--port", str(port))
+
+    assert refused.returncode == 1
+    assert f"port {port}" in refused.stderr
+
+
+def test_two_servers_do_not_share_a_port(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        port = str(server.address[1])
+
+        refused = run("serve", "--store", str(tmp_path / "other"), "--port", port)
+
+        assert refused.returncode == 1
+        assert "choose others with --host and --port" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--durability", "fast"), "power cut"),
+        (("--store", "memory:"), "in memory"),
+        (("--prot", "1"), "did you mean '--port'"),
+        (("--port", "many"), "port cannot be 'many'"),
+        (("--host", "0.0.0.0"), "in clear"),
+        (("--host", "0.0.0.0", "--plain-http", "--anonymous"), "loopback only"),
+        (("--tls-key", "key.pem"), "belong together"),
+        (("--config", "there-is-none.toml"), "there-is-none.toml"),
+    ],
+)
+def test_a_server_does_not_start_with_what_makes_no_sense(
+    tmp_path: Path, flags: tuple[str, ...], said: str
+) -> None:
+    refused = run("serve", "--store", str(tmp_path / "store"), *flags)
+
+    assert refused.returncode in (1, 2)
+    assert said in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert not (tmp_path / "store").exists()
+
+
+def test_show_config_tells_where_each_value_came_from(tmp_path: Path) -> None:
+    file = tmp_path / "leasehold.toml"
+    file.write_text("[serve]\nbody_timeout = 7\n")
+
+    shown = run(
+        *("serve", "--show-config", "--json", "--config", str(file), "--port", "8080"),
+        LEASEHOLD_SERVE_WAIT_MAXIMUM="60",
+    )
+    table = run("serve", "--show-config", "--port", "8080")
+
+    found = json.loads(shown.stdout)
+    assert found["port"] == {"value": 8080, "from": "--port"}
+    assert found["wait_maximum"] == {"value": 60.0, "from": "$LEASEHOLD_SERVE_WAIT_MAXIMUM"}
+    assert found["body_timeout"] == {"value": 7.0, "from": str(file)}
+    assert found["host"] == {"value": "127.0.0.1", "from": "default"}
+    assert "--port" in table.stdout
+
+
+def test_anybody_on_this_machine_is_let_in_only_where_that_was_said(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--anonymous") as server:
+        assert server.ask("GET", "/v1/leases", key="").status == 200
+        assert acquire(server, "door").status == 201
+        for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+            assert server.ask("GET", "/v1/leases", key="", headers=headers).status == 401
