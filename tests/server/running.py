@@ -97,6 +97,7 @@ class RunningServer:
         method: str,
         path: str,
         body: Any = None,
+        /,
         *,
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
@@ -136,6 +137,7 @@ def ask_over(
     method: str,
     path: str,
     body: Any = None,
+    /,
     *,
     key: str = "",
     headers: Mapping[str, str] | None = None,
@@ -164,7 +166,14 @@ class Event(NamedTuple):
 class Watcher:
     """A client of `/v1/events`."""
 
-    def __init__(self, server: RunningServer, *, key: str | None = None, headers: Mapping[str, str] | None = None, **query: Any) -> None:
+    def __init__(
+        self,
+        server: RunningServer,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **query: Any,
+    ) -> None:
         self._connection = server.connect()
         path = f"/v1/events?{urlencode(query, doseq=True)}"
         shown = {"Authorization": f"Bearer {server.key if key is None else key}"}

@@ -10,13 +10,15 @@ from leasehold.files.names import shown
 from leasehold.files.values import reason_of
 from leasehold.kernel.lease.model import Lease, Mode
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
-from leasehold.kernel.ledger.limits import RESOURCES_PER_CLAIM
+from leasehold.kernel.ledger.limits import RENEWALS_MAXIMUM, RESOURCES_PER_CLAIM
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.bodies import LEASE_EXAMPLE, LeaseBody
 from leasehold.shapes import lease_shape
 
 PATH = "Inside the repository of `project`; or without one, as the store names it: `/@shop/src/app.py`."
 PROJECT = "Git's setting `leasehold.project`, else the first 16 digits of the root commit."
+
+_Renewals = Annotated[int, Meta(ge=-1, le=RENEWALS_MAXIMUM)]
 
 
 class AcquireFilesBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -28,7 +30,7 @@ class AcquireFilesBody(Struct, kw_only=True, forbid_unknown_fields=True):
     mode: Mode = Mode.EXCLUSIVE
     ttl: Annotated[float | None, Meta(description="Seconds; left out: as the settings say.")] = None
     wait: Annotated[float, Meta(description="How many seconds to wait if somebody is in the way.")] = 0.0
-    max_renewals: Annotated[int | None, Meta(ge=-1, description="Left out: as the settings say.")] = None
+    max_renewals: Annotated[_Renewals | None, Meta(description="Left out: as the settings say.")] = None
     priority: Annotated[int, Meta(ge=PRIORITY_LEAST, le=PRIORITY_MOST)] = PRIORITY_USUAL
     reason: Annotated[str, Meta(description="What it is for: others see it.")] = ""
     metadata: dict[str, Any] = {}

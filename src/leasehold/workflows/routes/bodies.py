@@ -80,7 +80,7 @@ class EmitBody(StepBody, kw_only=True, forbid_unknown_fields=True):
 
     action_type: str
     payload: dict[str, Any] = {}
-    target_node_type: Annotated[str | None, Meta(max_length=limits.NAME_CHARACTERS)] = None
+    target_node_type: Annotated[str, Meta(max_length=limits.NAME_CHARACTERS)] | None = None
     dependencies: Annotated[list[str], Meta(max_length=limits.DEPENDENCIES)] = []
     priority: Annotated[int, Meta(ge=limits.PRIORITY_LEAST, le=limits.PRIORITY_MOST)] = 5
     timeout_ms: Annotated[int, Meta(ge=limits.TIMEOUT_MINIMUM_MS, le=limits.TIMEOUT_MAXIMUM_MS)] = 30_000
