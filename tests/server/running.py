@@ -47,8 +47,12 @@ class RunningServer:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self._url = urlsplit(self.logged("listening")["url"])
-        self.key = self._printed_key()
+        try:
+            self._url = urlsplit(self.logged("listening")["url"])
+            self.key = self._printed_key()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
 
     def _read(self) -> None:
         assert self.process.stderr is not None

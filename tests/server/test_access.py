@@ -28,7 +28,9 @@ def test_the_first_key_is_printed_once_and_can_do_everything(server: RunningServ
     assert bearer["key_id"] in server.key
 
 
-@pytest.mark.parametrize("path", ["/v1/leases", "/v1/history", "/v1/keys", "/v1/access", "/v1/events", "/metrics"])
+@pytest.mark.parametrize(
+    "path", ["/v1/leases", "/v1/history", "/v1/keys", "/v1/access", "/v1/events", "/metrics"]
+)
 def test_nothing_is_told_without_a_good_key(server: RunningServer, path: str) -> None:
     for key in ("", "lh_unknown_secret", server.key[:-1], "nonsense"):
         refused = server.ask("GET", path, key=key)
@@ -59,12 +61,15 @@ def test_a_holder_key_is_bound_to_its_holders_and_its_tenant(server: RunningServ
     assert claim("ci-8", **{"Leasehold-Tenant": "other"}).status == 403
     lease_id = granted.body["lease"]["lease_id"]
     assert server.ask("GET", f"/v1/leases/{lease_id}").status == 404, "it is not of the tenant `default`"
-    assert server.ask("POST", f"/v1/leases/{lease_id}/revoke", {"operator": "o", "reason": "r"}, key=key).status == 403
+    assert (
+        server.ask("POST", f"/v1/leases/{lease_id}/revoke", {"operator": "o", "reason": "r"}, key=key).status
+        == 403
+    )
 
 
 def test_metrics_are_for_keys_that_are_bound_to_no_tenant(server: RunningServer) -> None:
     assert server.ask("GET", "/metrics", key=made(server, "viewer")["text"]).status == 403
-    assert server.ask("GET", "/metrics", key=made(server, "viewer", for_all=True)["text"]).status == 200
+    assert server.ask("GET", "/metrics", key=made(server, "viewer", all_tenants=True)["text"]).status == 200
 
 
 def test_a_revoked_key_loses_at_once_also_its_open_stream(server: RunningServer) -> None:
@@ -107,7 +112,10 @@ def test_the_old_secret_of_a_rotated_key_is_good_for_the_overlap_only(server: Ru
     assert server.ask("GET", "/v1/leases", key=key["text"]).status == 200
 
     overlapping = server.ask("POST", f"/v1/access/{key['key_id']}/rotate", {"overlap": 3600}).body["text"]
-    assert [server.ask("GET", "/v1/leases", key=one).status for one in (key["text"], overlapping)] == [200, 200]
+    assert [server.ask("GET", "/v1/leases", key=one).status for one in (key["text"], overlapping)] == [
+        200,
+        200,
+    ]
     last = server.ask("POST", f"/v1/access/{key['key_id']}/rotate", {}).body["text"]
 
     statuses = [server.ask("GET", "/v1/leases", key=one).status for one in (key["text"], overlapping, last)]

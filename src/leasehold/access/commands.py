@@ -205,7 +205,7 @@ def _row(key: "AccessKey") -> list[Cell]:
 
 
 def _shape(key: "AccessKey") -> dict[str, Any]:
-    from leasehold.cli.shapes import utc
+    from leasehold.shapes import utc
 
     return {
         "key_id": key.key_id,

@@ -1,23 +1,18 @@
-"""Plain REST for access keys: `/v1/access`. The text of a key is in the answer that makes it, and nowhere else."""
+"""Plain REST for access keys. The text of a key is in the answer that makes it, and nowhere else."""
 
 from typing import Annotated, Any
 
-from litestar import Request, Router, get, post
+from litestar import Router, get, post
 from litestar.params import Body, Parameter
 from msgspec import Meta, Struct
 
-from leasehold.access.law.commands import CreateAccessKey, RevokeAccessKey, RotateAccessKey
-from leasehold.access.law.model import ALL, AccessKey, Role
-from leasehold.access.questions import Bearer, FindBearer, ListAccessKeys
-from leasehold.access.secret import KeyText, drawn, redrawn
+from leasehold.access.aio.access import AsyncAccess
+from leasehold.access.law.model import AccessKey, Role
+from leasehold.access.questions import ListAccessKeys
 from leasehold.client.aio.session import AsyncSession
-from leasehold.client.inputs import duration_ns
-from leasehold.engine.desk import answer_of
-from leasehold.server.identity import CALLER
 from leasehold.server.routing import answers, ask_for
 from leasehold.shapes import utc
 
-_Request = Request[Any, Any, Any]
 _PAGE_MAXIMUM = 1_000
 
 
@@ -25,14 +20,12 @@ class CreateBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key that is wanted."""
 
     role: Role
-    for_all: Annotated[bool, Meta(description="For all tenants, and not only for the one of the request.")] = (
-        False
-    )
+    all_tenants: Annotated[bool, Meta(description="Not only for the tenant of the request.")] = False
     holders: Annotated[
         list[str], Meta(description="The holders that a holder key may act as: `ann`, `ci-*`. Empty: any.")
     ] = []
     description: str = ""
-    lifetime: Annotated[float, Meta(description="Seconds; 0: until it is revoked.")] = 0.0
+    expires: Annotated[float | None, Meta(description="After so many seconds; null: never.")] = None
 
 
 class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -115,44 +108,24 @@ _KEY_EXAMPLE: dict[str, Any] = {
 _MADE_EXAMPLE = {"key": _KEY_EXAMPLE, "text": "lh_1271cf25196c3add3721bfeb_…"}
 
 
-def _actor(request: _Request) -> str:
-    """Return who asks, for history."""
-    access: str = request.scope[CALLER].access  # type: ignore[typeddict-item]
-    return access or "anonymous"
-
-
 @post(
     "/v1/access",
     summary="Create an access key",
     responses=answers(201, MadeBody, _MADE_EXAMPLE, 409),
 )
 async def create_key(
-    request: _Request,
     session: AsyncSession,
     data: Annotated[CreateBody, Body(examples=ask_for(role="holder", holders=["ci-*"]))],
 ) -> MadeBody:
     """Make a key for the tenant of the request, or for all. Its text is shown this once."""
-    text = drawn(ALL if data.for_all else session.tenant)
-    command = CreateAccessKey(
-        tenant=session.tenant,
-        request_id=session.ids.new(),
-        holder=_actor(request),
-        key_id=text.key_id,
-        digest=text.digest,
-        role=data.role,
-        for_all=data.for_all,
-        holders=tuple(data.holders),
+    made = await AsyncAccess(session).create(
+        data.role,
+        all_tenants=data.all_tenants,
+        holders=data.holders,
         description=data.description,
-        lifetime_ns=duration_ns("lifetime", data.lifetime),
+        expires=data.expires,
     )
-    return await _made(session, command, text)
-
-
-async def _made(
-    session: AsyncSession, command: CreateAccessKey | RotateAccessKey, text: KeyText
-) -> MadeBody:
-    key = answer_of(await session.send(command), AccessKey)
-    return MadeBody(key=_body(key), text=text.text)
+    return MadeBody(key=_body(made.key), text=made.text)
 
 
 @get(
@@ -166,12 +139,8 @@ async def list_keys(
     limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
 ) -> KeysBody:
     """Return a page of the keys of the tenant of the request, in the order of their ids."""
-    keys: list[AccessKey] = await session.ask(
-        ListAccessKeys(tenant=session.tenant, after=after, limit=limit)
-    )
-    return KeysBody(
-        keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None
-    )
+    keys: list[AccessKey] = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))
+    return KeysBody(keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None)
 
 
 @get(
@@ -181,8 +150,8 @@ async def list_keys(
 )
 async def get_bearer(session: AsyncSession) -> BearerBody:
     """Return the key that the request was sent with."""
-    bearer: Bearer = await session.ask(FindBearer())
-    return BearerBody(key=None if bearer.key is None else _body(bearer.key))
+    key = await AsyncAccess(session).bearer()
+    return BearerBody(key=None if key is None else _body(key))
 
 
 @post(
@@ -192,22 +161,13 @@ async def get_bearer(session: AsyncSession) -> BearerBody:
     responses=answers(200, MadeBody, _MADE_EXAMPLE, 404, 409),
 )
 async def rotate_key(
-    request: _Request,
     session: AsyncSession,
     key_id: str,
     data: Annotated[RotateBody, Body(examples=ask_for(overlap=3600))],
 ) -> MadeBody:
-    """Give a key another secret; the old one stays good for `overlap` seconds. Its text is shown this once."""
-    text = redrawn(key_id)
-    command = RotateAccessKey(
-        tenant=session.tenant,
-        request_id=session.ids.new(),
-        holder=_actor(request),
-        key_id=key_id,
-        digest=text.digest,
-        overlap_ns=duration_ns("overlap", data.overlap),
-    )
-    return await _made(session, command, text)
+    """Give a key another secret; the old one stays good for `overlap` seconds. It is shown this once."""
+    made = await AsyncAccess(session).rotate(key_id, overlap=data.overlap)
+    return MadeBody(key=_body(made.key), text=made.text)
 
 
 @post(
@@ -217,20 +177,12 @@ async def rotate_key(
     responses=answers(200, AccessKeyBody, _KEY_EXAMPLE | {"is_live": False}, 404, 409),
 )
 async def revoke_key(
-    request: _Request,
     session: AsyncSession,
     key_id: str,
     data: Annotated[RevokeBody, Body(examples=ask_for(reason="left the company"))],
 ) -> AccessKeyBody:
     """Let a key open nothing any more, from this moment on: also not what it has opened."""
-    command = RevokeAccessKey(
-        tenant=session.tenant,
-        request_id=session.ids.new(),
-        holder=_actor(request),
-        key_id=key_id,
-        reason=data.reason,
-    )
-    return _body(answer_of(await session.send(command), AccessKey))
+    return _body(await AsyncAccess(session).revoke(key_id, reason=data.reason))
 
 
 router = Router(

@@ -21,7 +21,7 @@ from leasehold.errors import LeaseholdError
 from leasehold.files import routes as files
 from leasehold.server import events, health, leases, ledger
 from leasehold.server.front import CODE
-from leasehold.server.routing import answer_problem
+from leasehold.server.routing import JsonRequest, answer_problem
 from leasehold.server.service import Service
 from leasehold.settings import routes as settings
 from leasehold.work import routes as work
@@ -80,6 +80,7 @@ def _router(service: Service) -> Litestar:
             "service": Provide(lambda: service, sync_to_thread=False),
             "readiness": Provide(lambda: readiness, sync_to_thread=False),
         },
+        request_class=JsonRequest,
         exception_handlers={Exception: refuse},
         openapi_config=_openapi(),
         logging_config=None,

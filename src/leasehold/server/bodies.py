@@ -10,9 +10,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from leasehold.engine.questions import LeaseStatus, Waiter
-from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
-from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -32,6 +30,24 @@ class WantedBody(_Taken, kw_only=True):
     mode: Mode = Mode.EXCLUSIVE
 
 
+class ScopeBody(_Taken, kw_only=True):
+    """What a lease is to allow. `unlimited` allows everything, and stands alone."""
+
+    work_ids: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    unlimited: bool = False
+
+
+class BudgetBody(_Taken, kw_only=True):
+    """What a lease is to have to spend: a limit for each; null: no limit."""
+
+    episodes: int | None = None
+    tool_calls: int | None = None
+    tokens: int | None = None
+    duration_ms: int | None = None
+
+
 class AcquireBody(_Taken, kw_only=True):
     """A claim on a resource, or on several at once."""
 
@@ -49,8 +65,8 @@ class AcquireBody(_Taken, kw_only=True):
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""
-    scope: Scope | None = None
-    budget: Budget | None = None
+    scope: ScopeBody | None = None
+    budget: BudgetBody | None = None
     also: Annotated[
         list[WantedBody], Meta(description="Further resources: all are granted together, or none.")
     ] = []

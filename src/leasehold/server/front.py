@@ -71,6 +71,7 @@ class Front:
         task = asyncio.current_task()
         assert task is not None, "a server runs its application in tasks"
         self._under_way.add(task)
+        self._meters.under_way = len(self._under_way)
         self._idle.clear()
         answer = _Answer(send, _request_id(scope, self._ids), self._configuration.send_timeout)
         scope[REQUEST_ID] = answer.request_id
@@ -80,6 +81,7 @@ class Front:
             answer.note = str(error)
         finally:
             self._under_way.discard(task)
+            self._meters.under_way = len(self._under_way)
             if not self._under_way:
                 self._idle.set()
             self._note(scope, answer, time.perf_counter() - began)

@@ -8,13 +8,16 @@ from typing import Annotated
 
 from litestar import Router, get, post
 from litestar.params import Body, Parameter
+from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import claim_ids, duration_ns
 from leasehold.errors import error_of
+from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Wanted
 from leasehold.kernel.lease.decision import not_found
+from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.server import terms
 from leasehold.server.bodies import (
@@ -69,8 +72,8 @@ async def acquire(
         metadata=data.metadata,
         config_version=data.config_version,
         zone_version=data.zone_version,
-        scope=data.scope,
-        budget=data.budget,
+        scope=None if data.scope is None else Scope(**asdict(data.scope)),
+        budget=None if data.budget is None else Budget(**asdict(data.budget)),
         also=tuple(Wanted(resource=one.resource, mode=one.mode) for one in data.also),
         wait=patience > 0,
         gives_up=patience > 0,

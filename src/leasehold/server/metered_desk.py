@@ -46,11 +46,15 @@ class MeteredDesk:
             self._meters.operation(_kind(command), outcome, time.perf_counter() - began)
             deliver(outcome)
 
-        return self._desk.submit(command, count_and_deliver)
+        return self._desk.submit(command, count_and_deliver), command, began
 
     def withdraw(self, call: Any) -> Failure | None:
         """Take a submitted command back and return why; None if it is too late for that."""
-        return self._desk.withdraw(call)
+        behind, command, began = call
+        failure = self._desk.withdraw(behind)
+        if failure is not None:
+            self._meters.operation(_kind(command), failure, time.perf_counter() - began)
+        return failure
 
     def ask(self, question: Question) -> Any:
         """Answer a question as of one moment."""

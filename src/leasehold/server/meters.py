@@ -113,6 +113,11 @@ class Meters:
         self.streams = 0
         """How many event streams are open."""
         self._streams = Gauge("leasehold_streams_open", "Event streams that are open.", registry=registry)
+        self.under_way = 0
+        """How many requests are being answered."""
+        self._under_way = Gauge(
+            "leasehold_http_requests_under_way", "Requests that are being answered.", registry=registry
+        )
         self._live = Gauge("leasehold_live_leases", "Leases that are held now.", registry=registry)
         self._queue = Gauge("leasehold_waiting_claims", "Claims that wait now.", registry=registry)
         self._longest = Gauge(
@@ -194,6 +199,7 @@ class Meters:
             took = time.monotonic() - began
             self._good_until = began + took * _LOOKING_SHARE
         self._streams.set(self.streams)
+        self._under_way.set(self.under_way)
         return generate_latest(self.registry)
 
     def _look(self, store: Store) -> None:

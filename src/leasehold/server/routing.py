@@ -8,6 +8,7 @@ Names of resources travel in the query or the body: a `/` inside a path paramete
 from typing import Any
 
 import msgspec
+from litestar import Request
 from litestar.exceptions import (
     ClientException,
     HTTPException,
@@ -32,6 +33,19 @@ class ProblemBody(msgspec.Struct, kw_only=True):
     code: str
     """Stable: programs may rely on it."""
     detail: str
+
+
+class JsonRequest(Request[Any, Any, Any]):
+    """A request whose body may be anything, and is refused if it is not JSON."""
+
+    async def json(self) -> Any:
+        """Return the body; raise BadRequest if it cannot be read."""
+        try:
+            return await super().json()
+        except UnicodeDecodeError:
+            raise BadRequest("the body is not UTF-8; send JSON in UTF-8") from None
+        except RecursionError:
+            raise BadRequest("the body is nested too deeply; send less in one") from None
 
 
 def problems(*statuses: int) -> dict[int, ResponseSpec]:

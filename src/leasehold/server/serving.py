@@ -13,6 +13,7 @@ import asyncio
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -58,6 +59,8 @@ class CannotListen(LeaseholdError, code="CANNOT_LISTEN"):
 def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str], None]) -> None:
     """Serve until a signal comes. `print_key` gets the text of the first access key, once and never again."""
     log_as_json(configuration.log_level)
+    if configuration.is_tls:
+        _check_tls(configuration)
     url = locate(configuration.store or None)
     if sqlite_path(url) is None:
         raise StoreUnusable("a server does not keep its leases in memory; name a folder with --store")
@@ -83,6 +86,18 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
         asyncio.run(_Life(registrar, configuration, meters).live())
     finally:
         registrar.close()
+
+
+def _check_tls(configuration: Configuration) -> None:
+    """Refuse files that cannot be used, before anything is opened."""
+    certificate, key = configuration.tls_certificate, configuration.tls_key
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ValueError) as error:
+        raise CannotListen(
+            f"{certificate} and {key} cannot be used for TLS: {error}; give a certificate chain and its "
+            "private key, in PEM"
+        ) from error
 
 
 def _log(message: str, **fields: object) -> None:

@@ -38,7 +38,7 @@ class Sessions:
         scope[TENANT] = tenant
         session = self._known.pop((caller, tenant), None)
         if session is None:
-            session = AsyncSession(self._desk_for(caller), tenant=tenant)
+            session = AsyncSession(self._desk_for(caller), tenant=tenant, holder=caller.access or None)
         self._known[caller, tenant] = session
         if len(self._known) > _SESSIONS_MAXIMUM:
             self._known.popitem(last=False)
