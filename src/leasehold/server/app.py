@@ -21,13 +21,15 @@ from leasehold.errors import LeaseholdError
 from leasehold.files import routes as files
 from leasehold.server import events, health, leases, ledger
 from leasehold.server.front import CODE
-from leasehold.server.routing import JsonRequest, answer_problem
+from leasehold.server.routing import JsonRequest, answer_problem, refuse_unknown_query
 from leasehold.server.service import Service
 from leasehold.settings import routes as settings
 from leasehold.work import routes as work
 from leasehold.workflows import routes as workflows
 
 _DESK = "/v1/desk"
+_PROVIDED = ("session", "service", "readiness")
+"""What a handler gets that asks for it."""
 _logger = logging.getLogger(__name__)
 
 
@@ -76,16 +78,27 @@ def _router(service: Service) -> Litestar:
     return Litestar(
         route_handlers=_routers(),
         dependencies={
-            "session": Provide(session_of, sync_to_thread=False),
-            "service": Provide(lambda: service, sync_to_thread=False),
-            "readiness": Provide(lambda: readiness, sync_to_thread=False),
+            name: Provide(provide, sync_to_thread=False)
+            for name, provide in zip(_PROVIDED, (session_of, lambda: service, lambda: readiness), strict=True)
         },
         request_class=JsonRequest,
+        before_request=refuse_unknown_query,
         exception_handlers={Exception: refuse},
         openapi_config=_openapi(),
         logging_config=None,
         request_max_body_size=None,  # What goes in front of this has a limit.
     )
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of every server, for which none has to run."""
+    described = Litestar(
+        route_handlers=_routers(),
+        dependencies={name: Provide(lambda: None, sync_to_thread=False) for name in _PROVIDED},
+        openapi_config=_openapi(),
+        logging_config=None,
+    )
+    return described.openapi_schema.to_schema()
 
 
 def _openapi() -> OpenAPIConfig:

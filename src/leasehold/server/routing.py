@@ -5,6 +5,8 @@ caller, whose desk admits or refuses every command and question; without a good 
 Names of resources travel in the query or the body: a `/` inside a path parameter would be another path.
 """
 
+from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -120,6 +122,28 @@ _EXAMPLES: dict[int, dict[str, Any]] = {
     429: {"code": "RATE_LIMITED", "detail": "this access key may ask 100 times a second; ask less often"},
     503: {"code": "STORE_BUSY", "detail": "process 4711 has kept the store's write lock for more than 30 s"},
 }
+
+
+def refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
+    """Refuse a query parameter that a route does not have: left out in silence, it would widen a search."""
+    if not request.scope["query_string"]:
+        return
+    known = _query_of(request.route_handler)
+    for name in request.query_params:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            step = f"did you mean {near[0]!r}?" if near else "/openapi.json lists what it takes"
+            raise InvalidInput(
+                f"this path does not take the query parameter {name!r:.80}; {step}", field=name
+            )
+
+
+@cache
+def _query_of(handler: Any) -> frozenset[str]:
+    return frozenset(
+        getattr(field.kwarg_definition, "query", None) or name
+        for name, field in handler.parsed_fn_signature.parameters.items()
+    )
 
 
 def answer_problem(error: Exception) -> Response[bytes]:
