@@ -14,6 +14,7 @@ from bench import (
     replaying,
     rooms,
     scale,
+    serving,
     startup,
     trees,
     work,
@@ -37,6 +38,8 @@ BENCHMARKS = {
     "workflows": workflows.run,
     "scale": scale.run,
     "work": work.run,
+    "serving": serving.run,
+    "http-servers": serving.servers,
 }
 
 

@@ -1,11 +1,12 @@
 """Every role × every command, question and job × one's own tenant and another one's.
 
-What another tenant has is, to who is bound to one, as if it were not there. So two worlds are compared: in one
-the other tenant has everything that can be had; in the other a third one has the same, under other names, and the
-other tenant has nothing. Whatever is asked by those names, the answers are the same to the letter.
+What another tenant has is, to who is bound to one, as if it were not there. So two worlds are compared: in
+one the other tenant has everything that can be had; in the other a third one has the same, under other names,
+and the other tenant has nothing. Whatever is asked by those names, the answers are the same to the letter.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,7 +29,7 @@ NOBODY = "globex"
 RIGHTS: dict[Right, str] = {
     Right.LOOK: """
         find_lease find_holders find_children find_waiters find_won list_leases read_ledger follow_ledger
-        find_beginning find_head list_keys certify find_around list_settings find_effective_settings take_tally
+        find_beginning find_head list_keys find_around list_settings find_effective_settings take_tally
         work_find_domain work_list_domains work_find_watermark work_list_failed
         find_workflow list_workflows list_subscriptions find_bearer
     """,
@@ -37,7 +38,7 @@ RIGHTS: dict[Right, str] = {
         work_try_acquire work_enqueue work_succeed work_fail work_give_back work_keep_alive work_start_at
         claim_workflow accept_workflow emit_action transition_workflow answer_action hand_off_workflow
         finish_workflow subscribe_to_workflows acknowledge_workflows unsubscribe_from_workflows
-        mark_workflow_guard
+        mark_workflow_guard certify
     """,
     Right.OPERATE: """
         revoke change_setting sweep sweep_due is_anything_due verify prune rebuild apply_retention
@@ -130,9 +131,13 @@ def renamed(request: Any, name: str) -> Any:
     return msgspec.structs.replace(request, request_id=name) if isinstance(request, Command) else request
 
 
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
 @pytest.mark.parametrize("kind", [kind for kind in ASKED if kind not in STORE_WIDE], ids=tag_of)
-def test_what_another_tenant_has_is_as_if_it_were_not_there(kind: type[Any]) -> None:
-    worlds = World(THEM, OWN), World(NOBODY, OWN)
+def test_what_another_tenant_has_is_as_if_it_were_not_there(
+    kind: type[Any], store: str, tmp_path: Path
+) -> None:
+    folders = [None, None] if store == "memory" else [tmp_path / "theirs", tmp_path / "others"]
+    worlds = World(THEM, OWN, folder=folders[0]), World(NOBODY, OWN, folder=folders[1])
     requests = foreign(kind)
     try:
         for role in Role:

@@ -1,5 +1,6 @@
 """Worlds that are the same in everything but whose things there are."""
 
+from pathlib import Path
 from typing import Any
 
 from leasehold.access.authentication import authenticate
@@ -7,6 +8,7 @@ from leasehold.access.law.commands import CreateAccessKey
 from leasehold.access.law.model import ALL, Role, mark_of
 from leasehold.access.secret import KeyText
 from leasehold.engine.job_runner import JobRunner
+from leasehold.engine.port import Store
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Derive, Release
@@ -15,6 +17,7 @@ from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.registry import CARRIERS, REPLIES, all_families
 from leasehold.settings.law import ChangeSetting
 from leasehold.stores.memory import MemoryStore
+from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 from leasehold.work.law.commands import Enqueue, TryAcquire
 from leasehold.workflows.law.commands import Claim, Emit, MarkGuard, Subscribe
@@ -29,9 +32,11 @@ _SECOND = 10**9
 class World:
     """A registrar with what some owners have, and keys of every role: for one tenant, and for all."""
 
-    def __init__(self, *owners: str) -> None:
-        self.clock = FakeClock()
-        store = MemoryStore(self.clock, families=all_families())
+    def __init__(self, *owners: str, folder: Path | None = None) -> None:
+        clock, families = FakeClock(), all_families()
+        store: Store = MemoryStore(clock, families=families)
+        if folder is not None:
+            store = SqliteStore(folder, clock=clock, durability="fast", families=families)
         self.registrar = Registrar(store, also=REPLIES, jobs=JobRunner(store, CARRIERS))
         for owner in owners:
             for command in belongings(owner):

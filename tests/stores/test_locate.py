@@ -229,7 +229,7 @@ def test_a_file_has_several_spellings(home: Path, address: str) -> None:
 
 @pytest.mark.parametrize("address", ["http://localhost:1", "postgresql://host/db", "sqlite3://x"])
 def test_an_address_of_another_kind_is_refused_with_what_to_use(address: str) -> None:
-    with pytest.raises(InvalidInput, match=r"use sqlite:///path/to/folder or memory:"):
+    with pytest.raises(InvalidInput, match=r"use sqlite:///path/to/folder, memory:, or http://"):
         open_store(address)
 
 

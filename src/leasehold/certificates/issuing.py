@@ -19,7 +19,7 @@ from leasehold.engine.signing import is_signed, key_id_of
 from leasehold.engine.status import status_of
 from leasehold.errors import LeaseLost, error_of
 from leasehold.kernel.lease.decision import not_found
-from leasehold.kernel.lease.model import LeaseState
+from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.ledger.keys import Key, voucher_message
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -36,7 +36,9 @@ def certify(registrar: Registrar, question: Certify, snapshot: Snapshot) -> Call
         raise error_of(not_found(lease_id))
     status = status_of(lease, snapshot, reading)
     if not status.is_live:
-        raise error_of(_refusal(status))
+        raise error_of(_refusal(status, _end_of(status.lease)))
+    if question.holder not in ("", lease.holder):
+        raise error_of(_refusal(status, RefusalCode.NOT_HOLDER))
     if status.lease.state is not LeaseState.ACTIVE:
         raise LeaseLost(
             f"lease {lease_id} is {status.lease.state}: nobody holds {status.lease.resource} by it; "
@@ -102,14 +104,15 @@ def _vouched_for(keys: list[Key]) -> set[bytes]:
     return found
 
 
-def _refusal(status: LeaseStatus) -> Refusal:
-    lease = status.lease
+def _end_of(lease: Lease) -> RefusalCode:
+    """Return why a lease does not stand."""
     if lease.is_terminal:
-        code = RefusalCode.LEASE_TERMINAL
-    elif lease.expires_tick is None:
-        code = RefusalCode.UNKNOWN_TIME
-    else:
-        code = RefusalCode.LEASE_EXPIRED
+        return RefusalCode.LEASE_TERMINAL
+    return RefusalCode.UNKNOWN_TIME if lease.expires_tick is None else RefusalCode.LEASE_EXPIRED
+
+
+def _refusal(status: LeaseStatus, code: RefusalCode) -> Refusal:
+    lease = status.lease
     return Refusal(
         code=code,
         lease_id=lease.lease_id,

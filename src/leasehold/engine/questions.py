@@ -194,6 +194,8 @@ class Certify(Question, frozen=True, kw_only=True, omit_defaults=True, tag="cert
     """Ask for the registrar's signed word that a lease stands."""
 
     answer = str
-    right = Right.LOOK
+    right = Right.HOLD  # Whoever shows a certificate is taken for the lease's holder.
 
     lease_id: str
+    holder: str = ""
+    """Who has to hold it; empty: whoever does."""

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 from litestar import Request, Router, get
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Example
 from litestar.response import Response
 
 from leasehold.client.aio.session import AsyncSession
@@ -142,7 +143,13 @@ def _check_clock(store: Store) -> str:
     "/metrics",
     summary="Read metrics",
     responses={
-        200: ResponseSpec(str, media_type="text/plain", description="Metrics.", generate_examples=False),
+        200: ResponseSpec(
+            str,
+            media_type="text/plain",
+            description="Metrics, in the text format of Prometheus.",
+            generate_examples=False,
+            examples=[Example(summary="A gauge", value="leasehold_live_leases 42.0\n")],
+        ),
         **problems(),
     },
 )

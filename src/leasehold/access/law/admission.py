@@ -8,7 +8,7 @@ holder.
 from collections.abc import Collection
 from typing import Any
 
-from leasehold.access.law.commands import WILDCARD, CreateAccessKey
+from leasehold.access.law.commands import WILDCARD
 from leasehold.access.law.model import ACCESS, AccessRecord, record_key
 from leasehold.access.law.rules import refused
 from leasehold.kernel.ledger.commands import Caller, Right
@@ -36,9 +36,6 @@ def admits(caller: Caller, asked: Any, draft: Draft) -> Refusal | None:
     if record.holders and asked.right > Right.LOOK and not _acts_as_one_of(record.holders, asked):
         names = ", ".join(record.holders)
         return _not_permitted(f"this access key is bound to the holders {names}, and acts for no other")
-    if caller.tenant is not None and isinstance(asked, CreateAccessKey) and asked.for_all:
-        detail = f"this access key is bound to tenant {caller.tenant}, and creates no keys for all tenants"
-        return _not_permitted(detail)
     return None
 
 

@@ -33,6 +33,9 @@ KEYS_MAXIMUM = 10_000
 
 def create(command: CreateAccessKey, draft: Draft) -> Refusal | AccessKey:
     """Create a key."""
+    if command.for_all and draft.caller.tenant is not None:
+        detail = f"this caller is bound to tenant {draft.caller.tenant}, and creates no keys for all tenants"
+        return refused("NOT_PERMITTED", f"{detail}; ask an admin for all tenants")
     if draft.remembered(command) is not None:
         return _answer(command.key_id, draft)
     if command.only_first and _live_admins(draft):

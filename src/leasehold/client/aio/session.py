@@ -1,5 +1,6 @@
 """What all parts of a client, and its faces, speak to the registrar through."""
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
 from leasehold.engine.port import Progress
 from leasehold.engine.questions import Question
-from leasehold.errors import JobUnknown, LeaseholdError, StoreError
+from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
 from leasehold.kernel.ledger.commands import Command
 
 _RETRIES = 2
@@ -32,16 +33,27 @@ class AsyncSession(AnySession):
         self.calls = AsyncCalls(desk)
 
     async def send(self, command: Command) -> Outcome:
-        """Run a command; where the outcome is unknown, ask again, which the request id makes safe."""
-        for _ in range(_RETRIES):
+        """Run a command; where the outcome is unknown, ask again, which the request id makes safe.
+
+        Unless it took as long as a command may take to find that out: then the desk itself has asked again.
+        What may have been run stays unknown until the registrar answers, or refuses.
+        """
+        deadline = time.monotonic() + self.desk.timeout
+        unknown: Failure | None = None
+        for _ in range(1 + _RETRIES):
             outcome = await self.calls.call(command)
-            if not (isinstance(outcome, Failure) and outcome.is_unknown):
+            if not isinstance(outcome, Failure) or outcome.code == ClientClosed.code:
                 return outcome
-        outcome = await self.calls.call(command)
-        if isinstance(outcome, Failure):
-            # A copy: one failure of the store is the outcome of every command that was on board.
-            return outcome.with_facts(request_id=command.request_id)
-        return outcome
+            if not outcome.is_unknown:
+                if unknown is None:
+                    return outcome
+                break
+            unknown = outcome
+            if time.monotonic() >= deadline:
+                break
+        assert unknown is not None
+        # A copy: one failure of the store is the outcome of every command that was on board.
+        return unknown.with_facts(request_id=command.request_id)
 
     async def ask(self, question: Question) -> Any:
         """Ask a question."""
@@ -74,11 +86,13 @@ class AsyncSession(AnySession):
 
     async def _told(self, ask: Callable[..., JobStatus], *given: Any, **named: Any) -> JobStatus:
         """Ask about a job; again if the reply was lost, which the id of the job makes safe."""
+        deadline = time.monotonic() + self.desk.timeout
         for _ in range(_RETRIES):
             try:
                 return await self.calls.aside(ask, *given, **named)
             except StoreError as error:
-                if not error.outcome_unknown or isinstance(error, JobUnknown):
+                is_late = time.monotonic() >= deadline
+                if not error.outcome_unknown or isinstance(error, JobUnknown) or is_late:
                     raise
         return await self.calls.aside(ask, *given, **named)
 

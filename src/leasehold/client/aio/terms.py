@@ -216,7 +216,7 @@ class AsyncTerms:
     async def certificate(self, lease: "AsyncHeldLease") -> str:
         """Return the registrar's signed word that a held lease stands."""
         await self.confirm(lease.lease_id)
-        return await self._reader.certificate(lease.lease_id)
+        return await self._reader.certificate(lease.lease_id, holder=lease.holder)
 
 
 def _status(granted: Granted) -> LeaseStatus:

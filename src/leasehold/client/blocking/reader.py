@@ -62,12 +62,17 @@ class Reader:
         found: list[LeaseStatus] = self._session.ask(question)
         return found
 
-    def certificate(self, lease_id: str) -> str:
+    def certificate(self, lease_id: str, *, holder: str = "") -> str:
         """Return the registrar's signed word that a lease stands, for those who cannot ask the registrar.
 
-        `verify_certificate` checks it, anywhere. It says nothing about a release or revocation since.
+        `verify_certificate` checks it, anywhere. It says nothing about a release or revocation since. With
+        `holder`, only if that is who holds it: a key that is bound to holders has to name one of them.
         """
-        question = Certify(tenant=self._session.tenant, lease_id=sought("lease_id", lease_id))
+        question = Certify(
+            tenant=self._session.tenant,
+            lease_id=sought("lease_id", lease_id),
+            holder=sought("holder", holder),
+        )
         spelled: str = self._session.ask(question)
         return spelled
 

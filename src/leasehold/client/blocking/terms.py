@@ -217,7 +217,7 @@ class Terms:
     def certificate(self, lease: "HeldLease") -> str:
         """Return the registrar's signed word that a held lease stands."""
         self.confirm(lease.lease_id)
-        return self._reader.certificate(lease.lease_id)
+        return self._reader.certificate(lease.lease_id, holder=lease.holder)
 
 
 def _status(granted: Granted) -> LeaseStatus:

@@ -38,6 +38,8 @@ _LINE_BYTES_MAXIMUM = 64 << 10
 _CONNECT_SECONDS = 5.0
 _DETAIL_CHARACTERS = 1_000
 _JSON = "application/json"
+_FACTS = LeaseholdError.__annotations__.keys() - {"code", "http_status", "exit_code"}
+"""What an error may say about itself."""
 
 
 class NotAnswered(Exception):
@@ -215,9 +217,9 @@ def _problem(body: bytes, status: int, retry_after: float | None) -> LeaseholdEr
     if not isinstance(code, str) or not isinstance(detail, str):
         return None
     known = error_with(code)
-    if known.code != code:
+    if known.code != code or (status >= 500 and not issubclass(known, StoreError)):
         known = _by_status(status)
-    facts = {name: fact for name, fact in shape.items() if name in LeaseholdError.__annotations__}
+    facts = {name: fact for name, fact in shape.items() if name in _FACTS}
     if retry_after is not None:
         facts.setdefault("retry_after", retry_after)
     return known(detail[:_DETAIL_CHARACTERS], **facts)
