@@ -3,14 +3,13 @@
 from typing import Annotated, Any
 
 from litestar import Router, get, post
-from litestar.params import Body, Parameter
+from litestar.params import Body, FromPath, Parameter
 from msgspec import Meta, Struct
 
 from leasehold.access.aio.access import AsyncAccess
 from leasehold.access.law.model import AccessKey, Role
 from leasehold.access.questions import ListAccessKeys
-from leasehold.client.aio.session import AsyncSession
-from leasehold.server.routing import answers, ask_for
+from leasehold.server.routing import Session, answers, ask_for
 from leasehold.shapes import utc
 
 _PAGE_MAXIMUM = 1_000
@@ -114,7 +113,7 @@ _MADE_EXAMPLE = {"key": _KEY_EXAMPLE, "text": "lh_1271cf25196c3add3721bfeb_…"}
     responses=answers(201, MadeBody, _MADE_EXAMPLE, 409),
 )
 async def create_key(
-    session: AsyncSession,
+    session: Session,
     data: Annotated[CreateBody, Body(examples=ask_for(role="holder", holders=["ci-*"]))],
 ) -> MadeBody:
     """Make a key for the tenant of the request, or for all. Its text is shown this once."""
@@ -134,7 +133,7 @@ async def create_key(
     responses=answers(200, KeysBody, {"keys": [_KEY_EXAMPLE], "next": None}),
 )
 async def list_keys(
-    session: AsyncSession,
+    session: Session,
     after: Annotated[str, Parameter(description="`next` of the page before.")] = "",
     limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
 ) -> KeysBody:
@@ -148,7 +147,7 @@ async def list_keys(
     summary="Which access key is this?",
     responses=answers(200, BearerBody, {"key": _KEY_EXAMPLE}),
 )
-async def get_bearer(session: AsyncSession) -> BearerBody:
+async def get_bearer(session: Session) -> BearerBody:
     """Return the key that the request was sent with."""
     key = await AsyncAccess(session).bearer()
     return BearerBody(key=None if key is None else _body(key))
@@ -161,8 +160,8 @@ async def get_bearer(session: AsyncSession) -> BearerBody:
     responses=answers(200, MadeBody, _MADE_EXAMPLE, 404, 409),
 )
 async def rotate_key(
-    session: AsyncSession,
-    key_id: str,
+    session: Session,
+    key_id: FromPath[str],
     data: Annotated[RotateBody, Body(examples=ask_for(overlap=3600))],
 ) -> MadeBody:
     """Give a key another secret; the old one stays good for `overlap` seconds. It is shown this once."""
@@ -177,8 +176,8 @@ async def rotate_key(
     responses=answers(200, AccessKeyBody, _KEY_EXAMPLE | {"is_live": False}, 404, 409),
 )
 async def revoke_key(
-    session: AsyncSession,
-    key_id: str,
+    session: Session,
+    key_id: FromPath[str],
     data: Annotated[RevokeBody, Body(examples=ask_for(reason="left the company"))],
 ) -> AccessKeyBody:
     """Let a key open nothing any more, from this moment on: also not what it has opened."""

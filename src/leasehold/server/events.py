@@ -16,7 +16,7 @@ import msgspec
 from litestar import Request, Router, get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
-from litestar.params import Parameter
+from litestar.params import FromQuery, HeaderParameter, Parameter
 from litestar.types import ASGIApp
 
 from leasehold.client.aio.session import AsyncSession
@@ -29,7 +29,7 @@ from leasehold.registry import FAMILIES
 from leasehold.server.identity import CALLER
 from leasehold.server.problems import ServerBusy, ServerStopping, problem
 from leasehold.server.recent import Notice
-from leasehold.server.routing import problems
+from leasehold.server.routing import Served, Session, problems
 from leasehold.server.service import Service
 
 _PAGE = 1_000
@@ -227,17 +227,17 @@ data: {"position":7,"type":"lease.issued","resource":"report-42","holder":"ann",
 async def follow_events(
     *,
     request: Request[Any, Any, Any],
-    service: Service,
-    session: AsyncSession,
+    service: Served,
+    session: Session,
     after: Annotated[int | None, Parameter(description="Start after this position; from now on.")] = None,
     last_event_id: Annotated[
-        str | None, Parameter(header="Last-Event-ID", description="The position that was seen last.")
+        str | None, HeaderParameter(name="Last-Event-ID", description="The position that was seen last.")
     ] = None,
     tenant: Annotated[
         str | None, Parameter(description="Whose events; `*`: of all tenants, for keys that may.")
     ] = None,
-    resource: str | None = None,
-    holder: str | None = None,
+    resource: FromQuery[str | None] = None,
+    holder: FromQuery[str | None] = None,
     type: Annotated[
         list[str] | None, Parameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,

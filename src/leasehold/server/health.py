@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 from litestar import Request, Router, get
+from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
 
-from leasehold.client.aio.session import AsyncSession
 from leasehold.engine.port import EntryQuery, Store, WouldBlock
 from leasehold.engine.questions import FindHead
 from leasehold.engine.sealing import sealed_by
@@ -24,8 +24,7 @@ from leasehold.kernel.ledger.authority import observe
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.identity import CALLER
 from leasehold.server.meters import CONTENT_TYPE
-from leasehold.server.routing import answers, problems
-from leasehold.server.service import Service
+from leasehold.server.routing import Served, Session, answers, problems
 
 _GOOD_SECONDS = 1.0
 """How long a look at the store is good for: so nobody can keep it busy by asking."""
@@ -68,7 +67,7 @@ _READY_EXAMPLE = {"ready": True, "checks": {"store": "ok", "ledger": "ok", "cloc
     responses=answers(200, ReadyBody, _READY_EXAMPLE)
     | {503: ResponseSpec(ReadyBody, description="It cannot, for now.", generate_examples=False)},
 )
-async def get_readiness(service: Service, readiness: "Readiness") -> Response[ReadyBody]:
+async def get_readiness(service: Served, readiness: "NamedDependency[Readiness]") -> Response[ReadyBody]:
     """Look whether the store can be written, the ledger is sealed, and the clock goes forward."""
     checks = dict(await readiness.checks(service.registrar.store))
     checks["server"] = "stopping" if service.stopping.is_set() else "ok"
@@ -153,9 +152,7 @@ def _check_clock(store: Store) -> str:
         **problems(),
     },
 )
-async def get_metrics(
-    request: Request[Any, Any, Any], service: Service, session: AsyncSession
-) -> Response[bytes]:
+async def get_metrics(request: Request[Any, Any, Any], service: Served, session: Session) -> Response[bytes]:
     """Return what this server has done, and what stands, in the text format of Prometheus."""
     if request.scope[CALLER].tenant is not None:  # type: ignore[typeddict-item]
         raise NotPermitted("metrics are about all tenants; use an access key that is bound to none")

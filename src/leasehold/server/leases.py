@@ -7,11 +7,10 @@ acquired here is bound to nothing on this machine, and nobody renews it but its 
 from typing import Annotated
 
 from litestar import Router, get, post
-from litestar.params import Body, Parameter
+from litestar.params import Body, FromPath, FromQuery, Parameter, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
-from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import claim_ids, duration_ns
 from leasehold.errors import error_of
 from leasehold.kernel.lease.budget import Budget
@@ -39,8 +38,7 @@ from leasehold.server.bodies import (
     lease_body,
     waiter_body,
 )
-from leasehold.server.routing import PAGE_MAXIMUM, answers, ask_for, told
-from leasehold.server.service import Service
+from leasehold.server.routing import PAGE_MAXIMUM, Served, Session, answers, ask_for, told
 
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
@@ -52,8 +50,8 @@ _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "relea
 )
 async def acquire(
     request: terms.AnyRequest,
-    service: Service,
-    session: AsyncSession,
+    service: Served,
+    session: Session,
     data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
 ) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
@@ -96,13 +94,13 @@ async def acquire(
 )
 async def list_leases(
     *,
-    session: AsyncSession,
-    resource: str | None = None,
+    session: Session,
+    resource: FromQuery[str | None] = None,
     prefix: Annotated[str | None, Parameter(description="Resources that begin with this.")] = None,
-    holder: str | None = None,
+    holder: FromQuery[str | None] = None,
     states: Annotated[
         list[str] | None,
-        Parameter(query="state", description="In these states; `any` for all. Default: active."),
+        QueryParameter(name="state", description="In these states; `any` for all. Default: active."),
     ] = None,
     after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
     limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
@@ -120,7 +118,7 @@ async def list_leases(
     summary="Look at a lease",
     responses=answers(200, LeaseBody, LEASE_EXAMPLE, 404),
 )
-async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
+async def get_lease(session: Session, lease_id: FromPath[str]) -> LeaseBody:
     """Return a lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)
     if status is None:
@@ -136,8 +134,8 @@ async def get_lease(session: AsyncSession, lease_id: str) -> LeaseBody:
 )
 async def renew(
     request: terms.AnyRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Session,
+    lease_id: FromPath[str],
     data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
 ) -> LeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
@@ -153,7 +151,7 @@ async def renew(
     responses=answers(200, RenewedBody, {"outcomes": [{"lease": LEASE_EXAMPLE, "problem": None}]}),
 )
 async def renew_many(
-    session: AsyncSession,
+    session: Session,
     data: Annotated[
         RenewalsBody, Body(examples=ask_for(holder="ann", lease_ids=[LEASE_EXAMPLE["lease_id"]], ttl=30))
     ],
@@ -178,8 +176,8 @@ async def renew_many(
 )
 async def release(
     request: terms.AnyRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Session,
+    lease_id: FromPath[str],
     data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
 ) -> LeaseBody:
     """Give a lease back, or take back a claim that waits. To release what is over already is fine."""
@@ -203,8 +201,8 @@ async def release(
 )
 async def revoke(
     request: terms.AnyRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Session,
+    lease_id: FromPath[str],
     data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
 ) -> LeaseBody:
     """Forcibly end a lease: for operators."""
@@ -221,8 +219,8 @@ async def revoke(
 )
 async def transfer(
     request: terms.AnyRequest,
-    session: AsyncSession,
-    lease_id: str,
+    session: Session,
+    lease_id: FromPath[str],
     data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
 ) -> LeaseBody:
     """Hand a lease to another holder, under a new id and a higher token. The old one ends with it."""
@@ -236,7 +234,7 @@ async def transfer(
     summary="Look at a queue",
     responses=answers(200, QueueBody, {"resource": "report-42", "held_by": [LEASE_EXAMPLE], "waiters": []}),
 )
-async def get_queue(session: AsyncSession, resource: str) -> QueueBody:
+async def get_queue(session: Session, resource: FromQuery[str]) -> QueueBody:
     """Return who holds a resource, and who waits for it, first in line first."""
     reader = AsyncReader(session)
     held, waiters = await reader.inspect(resource), await reader.queue(resource)
@@ -250,7 +248,7 @@ async def get_queue(session: AsyncSession, resource: str) -> QueueBody:
     summary="Get a certificate of a lease",
     responses=answers(200, CertificateBody, {"certificate": "eyJhbGciOiJFZERTQSIs…"}, 404, 409, 410),
 )
-async def get_certificate(session: AsyncSession, lease_id: str) -> CertificateBody:
+async def get_certificate(session: Session, lease_id: FromPath[str]) -> CertificateBody:
     """Return the registrar's signed word that a lease stands, for those who cannot ask it themselves."""
     return CertificateBody(certificate=await AsyncReader(session).certificate(lease_id))
 

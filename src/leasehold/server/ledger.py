@@ -3,12 +3,11 @@
 from typing import Annotated
 
 from litestar import Router, get
-from litestar.params import Parameter
+from litestar.params import FromQuery, Parameter
 
 from leasehold.client.aio.reader import AsyncReader
-from leasehold.client.aio.session import AsyncSession
 from leasehold.server.bodies import HistoryBody, KeysBody, entry_body
-from leasehold.server.routing import PAGE_MAXIMUM, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Session, answers
 
 _ENTRY_EXAMPLE = {
     "position": 7,
@@ -38,10 +37,10 @@ _KEY_EXAMPLE = {
 )
 async def get_history(
     *,
-    session: AsyncSession,
-    lease_id: str | None = None,
-    resource: str | None = None,
-    holder: str | None = None,
+    session: Session,
+    lease_id: FromQuery[str | None] = None,
+    resource: FromQuery[str | None] = None,
+    holder: FromQuery[str | None] = None,
     type: Annotated[
         list[str] | None, Parameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
@@ -66,7 +65,7 @@ async def get_history(
     summary="Get the public keys of the registrar",
     responses=answers(200, KeysBody, {"keys": [_KEY_EXAMPLE]}),
 )
-async def get_keys(session: AsyncSession) -> KeysBody:
+async def get_keys(session: Session) -> KeysBody:
     """Return the keys by which certificates of leases are checked, as a JSON Web Key Set."""
     trusted = await AsyncReader(session).certificate_keys()
     return KeysBody(keys=trusted.to_jwks()["keys"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 from litestar import Request
+from litestar.di import NamedDependency
 from litestar.exceptions import (
     ClientException,
     HTTPException,
@@ -22,8 +23,15 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
 from litestar.response import Response
 
+from leasehold.client.aio.session import AsyncSession
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
+from leasehold.server.service import Service
+
+Session = NamedDependency[AsyncSession]
+"""What a handler speaks to the registrar through: the session of its caller."""
+Served = NamedDependency[Service]
+"""What all routes of one server share."""
 
 PAGE_MAXIMUM = 1_000
 """How much of anything one answer of plain REST has."""
@@ -133,15 +141,13 @@ def refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             step = f"did you mean {near[0]!r}?" if near else "/openapi.json lists what it takes"
-            raise InvalidInput(
-                f"this path does not take the query parameter {name!r:.80}; {step}", field=name
-            )
+            raise InvalidInput(f"this path takes no query parameter {name!r:.80}; {step}", field=name)
 
 
 @cache
 def _query_of(handler: Any) -> frozenset[str]:
     return frozenset(
-        getattr(field.kwarg_definition, "query", None) or name
+        getattr(field.kwarg_definition, "name", None) or name
         for name, field in handler.parsed_fn_signature.parameters.items()
     )
 

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Router, get, put
-from litestar.params import Body, Parameter
+from litestar.params import Body, FromPath, Parameter
 from msgspec import Meta, Struct
 
-from leasehold.client.aio.session import AsyncSession
-from leasehold.server.routing import answers, ask_for
+from leasehold.server.routing import Session, answers, ask_for
 from leasehold.settings.aio.settings import AsyncSettings
 from leasehold.settings.catalog import Value
 from leasehold.settings.shapes import setting_shape
@@ -81,7 +80,7 @@ _SETTING_EXAMPLE: dict[str, Any] = {
 
 
 @get("/", summary="List settings", responses=answers(200, SettingsBody, {"settings": [_SETTING_EXAMPLE]}))
-async def list_settings(session: AsyncSession) -> SettingsBody:
+async def list_settings(session: Session) -> SettingsBody:
     """Return every setting, and behind them the values that were set for single resources."""
     found = await AsyncSettings(session).list()
     return SettingsBody(settings=[msgspec.convert(setting_shape(one), SettingBody) for one in found])
@@ -92,7 +91,7 @@ async def list_settings(session: AsyncSession) -> SettingsBody:
     summary="Get a setting",
     responses=answers(200, EffectiveBody, {"key": "default_ttl_seconds", "value": 600, "resource": None}),
 )
-async def get_setting(session: AsyncSession, key: str, resource: _Resource = "") -> EffectiveBody:
+async def get_setting(session: Session, key: FromPath[str], resource: _Resource = "") -> EffectiveBody:
     """Return what is in force for a resource, or in general."""
     value = await AsyncSettings(session).get(key, resource=resource)
     return EffectiveBody(key=key, value=value, resource=resource or None)
@@ -109,8 +108,8 @@ async def get_setting(session: AsyncSession, key: str, resource: _Resource = "")
     ),
 )
 async def change_setting(
-    session: AsyncSession,
-    key: str,
+    session: Session,
+    key: FromPath[str],
     data: Annotated[ChangeBody, Body(examples=ask_for(value=600, holder="olga"))],
 ) -> ChangedBody:
     """Change a setting for a resource, or in general: for operators. It is in force at once."""

@@ -5,7 +5,6 @@ from typing import Annotated
 from litestar import post
 from litestar.params import Body
 
-from leasehold.client.aio.session import AsyncSession
 from leasehold.files.aio.reader import AsyncFileReader
 from leasehold.files.names import is_file_name
 from leasehold.files.routes.bodies import (
@@ -25,8 +24,7 @@ from leasehold.files.routes.bodies import (
 from leasehold.files.routes.claiming import FileClaims
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.server import terms
-from leasehold.server.routing import answers, ask_for
-from leasehold.server.service import Service
+from leasehold.server.routing import Served, Session, answers, ask_for
 
 _LEASE_ID = FILE_EXAMPLE["lease_id"]
 
@@ -39,8 +37,8 @@ _LEASE_ID = FILE_EXAMPLE["lease_id"]
 )
 async def acquire(
     request: terms.AnyRequest,
-    service: Service,
-    session: AsyncSession,
+    service: Served,
+    session: Session,
     data: Annotated[
         AcquireFilesBody,
         Body(
@@ -67,7 +65,7 @@ async def acquire(
 )
 async def renew(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[RenewFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7"))],
 ) -> FileLeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
@@ -91,7 +89,7 @@ async def renew(
 )
 async def release(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[ReleaseFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7"))],
 ) -> FileLeaseBody:
     """Give a lease back. To release what is over already is fine."""
@@ -108,8 +106,8 @@ async def release(
 )
 async def upgrade(
     request: terms.AnyRequest,
-    service: Service,
-    session: AsyncSession,
+    service: Served,
+    session: Session,
     data: Annotated[UpgradeFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7", wait=10))],
 ) -> FileLeaseBody:
     """Have a shared lease exclusively, before everybody who waits; with `wait`, after others who share it."""
@@ -126,7 +124,7 @@ async def upgrade(
 )
 async def transfer(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[
         TransferFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7", to="agent-9"))
     ],
@@ -144,7 +142,7 @@ async def transfer(
     responses=answers(200, ForceReleasedBody, {"released": 2}, 404, 409),
 )
 async def force_release(
-    session: AsyncSession,
+    session: Session,
     data: Annotated[
         ForceReleaseBody, Body(examples=ask_for(agent="agent-7", operator="olga", reason="does not answer"))
     ],

@@ -3,11 +3,10 @@
 from typing import Annotated
 
 from litestar import get
-from litestar.params import Parameter
+from litestar.params import FromQuery, Parameter
 
-from leasehold.client.aio.session import AsyncSession
 from leasehold.server.bodies import entry_body
-from leasehold.server.routing import PAGE_MAXIMUM, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Session, answers
 from leasehold.work.aio.face import AsyncWork
 from leasehold.work.law.model import OFFSET_MAXIMUM
 from leasehold.work.routes.bodies import (
@@ -34,7 +33,7 @@ _Limit = Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)]
     ),
 )
 async def list_domains(
-    session: AsyncSession,
+    session: Session,
     after: Annotated[str, Parameter(description="`next` of the page before.")] = "",
     limit: _Limit = 100,
 ) -> DomainsBody:
@@ -48,8 +47,8 @@ async def list_domains(
 
 @get("/state", summary="Look at a domain", responses=answers(200, DomainBody, DOMAIN_EXAMPLE))
 async def get_state(
-    session: AsyncSession,
-    domain: str,
+    session: Session,
+    domain: FromQuery[str],
     ranges_from: Annotated[int, Parameter(ge=0, le=OFFSET_MAXIMUM, description="Ranges from here on.")] = 0,
     limit: _Limit = 100,
 ) -> DomainBody:
@@ -62,7 +61,7 @@ async def get_state(
     summary="Get the watermark of a domain",
     responses=answers(200, WatermarkBody, {"watermark": 41}),
 )
-async def get_watermark(session: AsyncSession, domain: str) -> WatermarkBody:
+async def get_watermark(session: Session, domain: FromQuery[str]) -> WatermarkBody:
     """Return below which offset everything is terminal: what to commit upstream."""
     return WatermarkBody(watermark=await AsyncWork(session).watermark(domain))
 
@@ -87,8 +86,8 @@ async def get_watermark(session: AsyncSession, domain: str) -> WatermarkBody:
     ),
 )
 async def list_failed(
-    session: AsyncSession,
-    domain: str,
+    session: Session,
+    domain: FromQuery[str],
     after: Annotated[int, Parameter(ge=-1, le=OFFSET_MAXIMUM, description="`next` of the page before.")] = -1,
     limit: _Limit = 100,
 ) -> FailedOffsetsBody:
@@ -123,8 +122,8 @@ async def list_failed(
     ),
 )
 async def get_history(
-    session: AsyncSession,
-    domain: str,
+    session: Session,
+    domain: FromQuery[str],
     offset: Annotated[int, Parameter(ge=0, le=OFFSET_MAXIMUM)],
     after: Annotated[int, Parameter(ge=0, le=OFFSET_MAXIMUM, description="Continue after this.")] = 0,
     limit: _Limit = 100,

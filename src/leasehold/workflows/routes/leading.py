@@ -15,8 +15,7 @@ from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.server import terms
 from leasehold.server.bodies import LeaseBody, granted_body
-from leasehold.server.routing import answers, ask_for
-from leasehold.server.service import Service
+from leasehold.server.routing import Served, Session, answers, ask_for
 from leasehold.workflows.errors import WorkflowLeaseNotFound, as_workflow_error
 from leasehold.workflows.law.claiming import queueing
 from leasehold.workflows.law.commands import Accept, Claim
@@ -45,8 +44,8 @@ _LEASE_ID = HELD_EXAMPLE["lease_id"]
 )
 async def claim(
     request: terms.AnyRequest,
-    service: Service,
-    session: AsyncSession,
+    service: Served,
+    session: Session,
     data: Annotated[ClaimBody, Body(examples=ask_for(workflow_id="order-7", holder=_HOLDER, ttl=300))],
 ) -> LedBody:
     """Be the orchestrator of a workflow: begin it, or take it over if nobody has it any more.
@@ -93,7 +92,7 @@ def _claim_id(request_id: str | None) -> str | None:
 )
 async def accept(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[AcceptBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder="orchestrator-2"))],
 ) -> LedBody:
     """Be the orchestrator of a workflow that was handed to this holder, under its new lease."""
@@ -132,7 +131,7 @@ async def _led(request: terms.AnyRequest, session: AsyncSession, command: Claim 
 )
 async def renew(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[RenewLeadBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder=_HOLDER))],
 ) -> LeaseBody:
     """Extend the lease on a workflow from now, for `ttl` seconds or its own TTL again."""
@@ -151,7 +150,7 @@ async def renew(
 )
 async def release(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[ReleaseLeadBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder=_HOLDER))],
 ) -> LeaseBody:
     """Give the lease back without ending the workflow: the next claim takes it over."""
@@ -175,7 +174,7 @@ async def release(
 )
 async def revoke(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[
         RevokeLeadBody, Body(examples=ask_for(workflow_id="order-7", operator="olga", reason="stuck"))
     ],

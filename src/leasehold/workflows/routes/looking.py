@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from litestar import get
-from litestar.params import Parameter
+from litestar.params import FromQuery, Parameter
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import name, sought
@@ -11,7 +11,7 @@ from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
-from leasehold.server.routing import PAGE_MAXIMUM, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Session, answers
 from leasehold.workflows.errors import WorkflowNotFound
 from leasehold.workflows.law.records import resource_of
 from leasehold.workflows.messages import PUBLISHED_TYPES, delivery_of
@@ -42,7 +42,7 @@ async def existing(session: AsyncSession, workflow_id: str) -> WorkflowStatus:
     responses=answers(200, WorkflowsBody, {"workflows": [WORKFLOW_EXAMPLE], "next": None}),
 )
 async def list_workflows(
-    session: AsyncSession,
+    session: Session,
     after: Annotated[str, Parameter(description="`next` of the page before.")] = "",
     limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> WorkflowsBody:
@@ -56,7 +56,7 @@ async def list_workflows(
 
 
 @get("/state", summary="Look at a workflow", responses=answers(200, WorkflowBody, WORKFLOW_EXAMPLE, 404))
-async def get_state(session: AsyncSession, workflow_id: str) -> WorkflowBody:
+async def get_state(session: Session, workflow_id: FromQuery[str]) -> WorkflowBody:
     """Return a workflow: its epoch, its state, and who leads it."""
     return workflow_body(await existing(session, workflow_id))
 
@@ -67,8 +67,8 @@ async def get_state(session: AsyncSession, workflow_id: str) -> WorkflowBody:
     responses=answers(200, MessagesBody, {"messages": [MESSAGE_EXAMPLE], "next": None}, 404),
 )
 async def list_actions(
-    session: AsyncSession,
-    workflow_id: str,
+    session: Session,
+    workflow_id: FromQuery[str],
     after: Annotated[int, Parameter(ge=0, le=NUMBER_MAXIMUM, description="Continue after this.")] = 0,
     limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> MessagesBody:

@@ -12,7 +12,7 @@ from leasehold.engine.desk import answer_of
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.ledger.commands import Command
 from leasehold.server import terms
-from leasehold.server.routing import answers, ask_for
+from leasehold.server.routing import Session, answers, ask_for
 from leasehold.workflows.errors import as_workflow_error
 from leasehold.workflows.law.commands import (
     AnswerAction,
@@ -95,7 +95,7 @@ async def _take(
 )
 async def emit(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[
         EmitBody, Body(examples=ask_for(**_STEP, action_type="charge_card", payload={"amount": 12}))
     ],
@@ -133,7 +133,7 @@ async def emit(
 )
 async def transition(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[TransitionBody, Body(examples=ask_for(**_STEP, state="charging"))],
 ) -> SteppedBody:
     """Set another state; the epoch rises by one."""
@@ -148,7 +148,7 @@ async def transition(
 )
 async def result(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[
         ResultBody, Body(examples=ask_for(**_STEP, action_id=ACTION_EXAMPLE["action_id"], success=True))
     ],
@@ -189,7 +189,7 @@ async def result(
 )
 async def handoff(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[HandoffBody, Body(examples=ask_for(**_STEP, to="orchestrator-2"))],
 ) -> HandedOffBody:
     """Give a workflow to another orchestrator in one commit; from then on the old one is refused."""
@@ -220,7 +220,7 @@ async def handoff(
 )
 async def complete(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[StepBody, Body(examples=ask_for(**_STEP))],
 ) -> SteppedBody:
     """Complete a workflow, for good, and give the lease back, in one commit."""
@@ -235,7 +235,7 @@ async def complete(
 )
 async def cancel(
     request: terms.AnyRequest,
-    session: AsyncSession,
+    session: Session,
     data: Annotated[CancelBody, Body(examples=ask_for(**_STEP, reason="the order was withdrawn"))],
 ) -> SteppedBody:
     """Cancel a workflow, for good, and give the lease back, in one commit."""
