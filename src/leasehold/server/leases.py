@@ -11,7 +11,7 @@ from litestar.params import Body, FromPath, FromQuery, Parameter, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
-from leasehold.client.inputs import claim_ids, duration_ns
+from leasehold.client.inputs import duration_ns
 from leasehold.errors import error_of
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Wanted
@@ -56,7 +56,8 @@ async def acquire(
 ) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
     patience = terms.patience_ns(service, data.wait)
-    lease_id, request_id = claim_ids(session.ids, data.request_id)
+    # Never an id of the caller's choosing: that it is taken would tell of another tenant's lease.
+    lease_id = session.ids.new()
     command = Acquire(
         tenant=session.tenant,
         lease_id=lease_id,
@@ -77,7 +78,7 @@ async def acquire(
         gives_up=patience > 0,
         priority=data.priority,
         lock_delay_ns=duration_ns("lock_delay", data.lock_delay),
-        request_id=request_id,
+        request_id=lease_id if data.request_id is None else data.request_id,
     )
     granted = await terms.claim(request, service, session, command, patience)
     return GrantBody(

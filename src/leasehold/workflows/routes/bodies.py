@@ -28,10 +28,7 @@ class ClaimBody(Struct, kw_only=True, forbid_unknown_fields=True):
     wait: Annotated[float, Meta(description="How many seconds to wait if somebody else has it.")] = 0.0
     priority: Annotated[int, Meta(ge=PRIORITY_LEAST, le=PRIORITY_MOST)] = PRIORITY_USUAL
     metadata: dict[str, Any] = {}
-    request_id: Annotated[
-        str | None,
-        Meta(description="A UUID, which the lease gets as its id: send the claim again under the same one."),
-    ] = None
+    request_id: _RequestId = None
 
 
 class AcceptBody(Struct, kw_only=True, forbid_unknown_fields=True):

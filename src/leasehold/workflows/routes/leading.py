@@ -1,17 +1,18 @@
 """Who leads a workflow, over plain REST: claiming and keeping its lease, and losing it."""
 
+from hashlib import blake2b
 from typing import Annotated
+from uuid import UUID
 
 from litestar import post
 from litestar.params import Body
 from msgspec.structs import replace
 
 from leasehold.client.aio.session import AsyncSession
-from leasehold.client.inputs import claim_ids, duration_ns
+from leasehold.client.inputs import duration_ns
 from leasehold.client.waits import ended_since, undoing
-from leasehold.engine.clock import is_id
 from leasehold.engine.desk import answer_of
-from leasehold.errors import InvalidInput, LeaseholdError
+from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.server import terms
 from leasehold.server.bodies import LeaseBody, granted_body
@@ -53,7 +54,7 @@ async def claim(
     409 HELD: another orchestrator has it; WORKFLOW_ENDED: it was completed or cancelled.
     """
     patience = terms.patience_ns(service, data.wait)
-    lease_id, _ = claim_ids(session.ids, _claim_id(data.request_id))
+    lease_id = session.ids.new() if data.request_id is None else _lease_id(session.tenant, data)
     command = Claim(
         tenant=session.tenant,
         request_id=lease_id,
@@ -78,10 +79,10 @@ async def claim(
         raise
 
 
-def _claim_id(request_id: str | None) -> str | None:
-    if request_id is not None and not is_id(request_id):
-        raise InvalidInput("request_id must be a UUID: the lease gets it as its id", field="request_id")
-    return request_id
+def _lease_id(tenant: str, data: ClaimBody) -> str:
+    """Return the id that the lease of a named claim gets, each time it is sent; no other tenant's can."""
+    claim = "\x01".join((tenant, data.workflow_id, data.holder, data.request_id or ""))
+    return str(UUID(bytes=blake2b(claim.encode(), digest_size=16).digest(), version=4))
 
 
 @post(
