@@ -49,13 +49,23 @@ class JsonRequest(Request[Any, Any, Any]):
     """A request whose body may be anything, and is refused if it is not JSON."""
 
     async def json(self) -> Any:
-        """Return the body; raise BadRequest if it cannot be read."""
+        """Return the body; raise BadRequest if it cannot be read, and InvalidInput if it is something else.
+
+        The router itself would take the text "30" for a number, as it has to in a query.
+        """
         try:
-            return await super().json()
+            body = await super().json()
         except UnicodeDecodeError:
             raise BadRequest("the body is not UTF-8; send JSON in UTF-8") from None
         except RecursionError:
             raise BadRequest("the body is nested too deeply; send less in one") from None
+        taken = self.route_handler.parsed_fn_signature.parameters.get("data")
+        if taken is not None:
+            try:
+                msgspec.convert(body, taken.annotation)
+            except msgspec.ValidationError as error:
+                raise _unlike(error) from None
+        return body
 
 
 def problems(*statuses: int) -> dict[int, ResponseSpec]:
@@ -175,6 +185,13 @@ def _ours(error: Exception) -> Exception:
             return BadRequest(f"{error.detail}; send what /openapi.json says")
         case _:
             return error
+
+
+def _unlike(error: msgspec.ValidationError) -> InvalidInput:
+    """Return what is said about a body whose types are not those of the document."""
+    said, _, place = str(error).replace("`", "").partition(" - at $")
+    field = place.lstrip(".") or None
+    return InvalidInput(said if field is None else f"{field}: {said}", field=field)
 
 
 def _invalid(error: ValidationException) -> InvalidInput:
