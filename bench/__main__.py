@@ -10,6 +10,7 @@ from bench import (
     ledger,
     pairs,
     queues,
+    remote,
     renewals,
     replaying,
     rooms,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "workflows": workflows.run,
     "scale": scale.run,
     "work": work.run,
+    "remote": remote.run,
     "serving": serving.run,
     "http-servers": serving.servers,
 }

@@ -1,4 +1,4 @@
-"""A server beside a bare one: single operations at 64 connections, 500 watchers, the weight of 100,000 leases.
+"""A server beside a bare one: single operations at 64 connections, 500 watchers, what 100,000 leases weigh.
 
 The bare one is an ASGI application that echoes its body, on the same HTTP server.
 """

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from leasehold.access.law.commands import CreateAccessKey, RevokeAccessKey, RotateAccessKey
-from leasehold.access.law.events import AccessKeyCreated, AccessKeyRevoked, AccessKeyRotated
+from leasehold.access.law.events import EVENTS, AccessKeyCreated, AccessKeyRevoked, AccessKeyRotated
 from leasehold.access.law.family import access_family
 from leasehold.access.law.model import ACCESS, AccessKey, Role, mark_of
 from leasehold.engine.batch import Outcome
@@ -26,8 +26,6 @@ from leasehold.kernel.ledger.tick import Tick
 from simulator.asking import Asker
 from simulator.troupe import Commit, Moment, Play, Scene
 from simulator.true_lease import request_id_of
-
-_EVENTS = (AccessKeyCreated, AccessKeyRotated, AccessKeyRevoked)
 
 
 class TrueKey(msgspec.Struct, kw_only=True):
@@ -116,7 +114,7 @@ class AccessPlay:
 
     def _command(self, caller: Caller) -> Command:
         random = self._random
-        said = {
+        said: dict[str, Any] = {
             "request_id": self._stage.new_name("access"),
             "holder": "root",
             "tenant": random.choice(self._stage.plan.tenants) if caller.tenant is None else caller.tenant,
@@ -149,7 +147,7 @@ class AccessPlay:
     def saw(self, commit: Commit) -> str | None:
         """Take in what was committed."""
         for entry in commit.entries:
-            if isinstance(entry.event, _EVENTS):
+            if isinstance(entry.event, EVENTS):
                 problem = self._saw(entry.position, entry.event)
                 if problem is not None:
                     return problem
@@ -223,7 +221,7 @@ class AccessPlay:
         self._keys, self._done = {}, {}
         for commit in history:
             for entry in commit.entries:
-                if isinstance(entry.event, _EVENTS):
+                if isinstance(entry.event, EVENTS):
                     self._take_in(entry.position, entry.event, self._sent[request_id_of(entry.event)][0])
             for key in commit.let_go.get(ACCESS, ()):
                 self._keys.pop(key.rpartition("\x01")[2], None)

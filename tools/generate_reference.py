@@ -15,6 +15,7 @@ from tools.reference.cli import cli_page
 from tools.reference.errors import errors_page
 from tools.reference.events import events_page
 from tools.reference.faces import work_page
+from tools.reference.http import http_page
 from tools.reference.storage import limits_page, schema_page
 from tools.reference.workflows import workflows_page
 
@@ -25,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "errors.md": errors_page,
     "events.md": events_page,
+    "http.md": http_page,
     "limits.md": limits_page,
     "schema.md": schema_page,
     "work.md": work_page,

@@ -28,11 +28,12 @@ def test_the_demo_tells_its_story_and_every_claim_holds(shell: Shell) -> None:
         "6. The history",
     ):
         assert part in text
-    for part in ("7. A part of a lease", "8. A certificate", "11. Somebody writes", "names the entry: 2"):
+    for part in ("7. A part of a lease", "8. A certificate", "12. Somebody writes", "names the entry: 2"):
         assert part in text
     assert "9. Messages are processed in order" in text
     assert "10. A workflow has one orchestrator" in text
-    assert text.count("✔") >= 36
+    assert "11. A server lets programs on other machines in" in text
+    assert text.count("✔") >= 39
     assert "✘" not in text
     assert "every one held" in text.splitlines()[-1]
     assert not shell.store.exists()

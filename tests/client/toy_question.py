@@ -1,5 +1,6 @@
 """What can be asked about the counters of `tests/families/toy.py`, and who answers it."""
 
+from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import Question
 from leasehold.engine.registrar import Registrar
 from tests.families.toy import COUNTER, own_key
@@ -13,7 +14,7 @@ class FindCounter(Question, frozen=True, kw_only=True, omit_defaults=True, tag="
     name: str
 
 
-def find_counter(registrar: Registrar, question: FindCounter) -> int | None:
-    with registrar.store.snapshot() as snapshot:
-        record = snapshot.state().of(COUNTER).get(own_key(question.tenant or "", question.name))
+def find_counter(registrar: Registrar, question: FindCounter, snapshot: Snapshot) -> int | None:
+    del registrar
+    record = snapshot.state().of(COUNTER).get(own_key(question.tenant or "", question.name))
     return None if record is None or record.closed_at_ns is not None else record.value

@@ -85,7 +85,7 @@ class RunningServer:
 
     @property
     def url(self) -> str:
-        return self._url.geturl()
+        return str(self._url.geturl())
 
     def connect(self, context: ssl.SSLContext | None = None) -> http.client.HTTPConnection:
         host, port = self.address

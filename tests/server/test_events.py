@@ -4,6 +4,7 @@ import itertools
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -123,7 +124,7 @@ def test_for_a_key_that_is_bound_to_a_tenant_everything_is_what_it_may_see(serve
 @pytest.mark.parametrize(
     "query", [{"after": "-1"}, {"after": "x"}, {"after": str(1 << 64)}, {"type": "lease.unheard_of"}]
 )
-def test_a_stream_that_makes_no_sense_is_refused(server: RunningServer, query: dict[str, str]) -> None:
+def test_a_stream_that_makes_no_sense_is_refused(server: RunningServer, query: dict[str, Any]) -> None:
     refused = server.ask("GET", "/v1/events", **query)
 
     assert (refused.status, refused.code) == (422, "INVALID_INPUT")

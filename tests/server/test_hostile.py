@@ -213,7 +213,7 @@ def test_a_request_that_is_broken_off_changes_nothing(server: RunningServer) -> 
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(
-    server: RunningServer, path: str, query: dict[str, str]
+    server: RunningServer, path: str, query: dict[str, Any]
 ) -> None:
     refused = server.ask("GET", path, **query)
 

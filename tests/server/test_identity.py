@@ -4,7 +4,8 @@ import pytest
 
 from leasehold.errors import NotAuthenticated, RateLimited
 from leasehold.kernel.ledger.commands import LOCAL, Caller
-from leasehold.server.identity import Identity, is_loopback
+from leasehold.server.configuration import is_loopback
+from leasehold.server.identity import Identity
 
 ANN = Caller(access="ann")
 
@@ -65,20 +66,45 @@ def test_who_shows_nothing_is_let_in_only_where_that_was_said_and_only_from_here
 def test_a_key_may_ask_so_often_and_then_at_a_steady_rate() -> None:
     clock = _Clock()
     known = identity(clock=clock)
-    ann = scope(authorization="Bearer lh_ann_secret")
+
+    def ask() -> Caller:
+        return known.caller_of(scope(authorization="Bearer lh_ann_secret"))
+
     for _ in range(3):
-        known.caller_of(ann)
+        ask()
 
     with pytest.raises(RateLimited) as refused:
-        known.caller_of(ann)
+        ask()
 
     assert refused.value.retry_after == pytest.approx(0.5)
     with pytest.raises(RateLimited):  # To be refused costs nothing.
-        known.caller_of(ann)
+        ask()
     clock.now += 0.5
-    known.caller_of(ann)
+    ask()
     with pytest.raises(RateLimited):
-        known.caller_of(ann)
+        ask()
+
+
+def test_who_sends_a_request_is_found_out_once() -> None:
+    known, request = identity(), scope(authorization="Bearer lh_ann_secret")
+
+    assert all(known.caller_of(request) == ANN for _ in range(10)), "it took one from the bucket, and not ten"
+
+
+def test_who_shows_a_key_is_asked_of_the_store_only_now_and_then() -> None:
+    clock, asked = _Clock(), list[str]()
+
+    def authenticate(text: str) -> Caller | None:
+        asked.append(text)
+        return ANN
+
+    known = Identity(authenticate, per_second=1000, burst=1000, clock=clock)
+    for _ in range(5):
+        known.caller_of(scope(authorization="Bearer lh_ann_secret"))
+    clock.now += 11
+    known.caller_of(scope(authorization="Bearer lh_ann_secret"))
+
+    assert len(asked) == 2
 
 
 def test_only_addresses_of_this_machine_are_loopback() -> None:

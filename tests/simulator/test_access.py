@@ -10,7 +10,7 @@ from leasehold.access.law import admission, rules
 from leasehold.access.law.admission import admits
 from leasehold.access.law.commands import RevokeAccessKey
 from leasehold.access.law.family import access_family
-from leasehold.access.law.model import ACCESS, AccessRecord, Role, record_key
+from leasehold.access.law.model import ACCESS, AccessRecord, Role, record_key, shown
 from leasehold.kernel.ledger.commands import Caller
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import StoreCheckpointed
@@ -114,6 +114,6 @@ def test_a_key_that_is_let_go_of_and_was_not_revoked() -> None:
 def test_a_revocation_that_is_only_answered() -> None:
     def lazy(command: RevokeAccessKey, draft: Draft) -> Any:
         record = rules._found(command.key_id, draft)
-        return rules._not_found(command.key_id) if record is None else rules.shown(record, draft.now)
+        return rules._not_found(command.key_id) if record is None else shown(record, draft.now)
 
     assert "is not in the ledger" in found(rules={**access_family().rules, RevokeAccessKey: lazy})

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import leasehold.cli
 from leasehold import errors
+from leasehold.access import errors as access_errors
 from leasehold.certificates.errors import NotProven
 from leasehold.errors import LeaseholdError, StoreError
 from tools.reference.source import class_node, docstring, fields
@@ -22,6 +23,10 @@ the exit code with which the command line ends. The message says what happened a
 workflows are on [a page of their own](workflows.md#exceptions)."""
 
 HEADINGS = ("exception", "is a", "code", "HTTP", "exit", "meaning")
+
+
+def _is_of_access(kind: type[LeaseholdError]) -> bool:
+    return kind.__module__ == access_errors.__name__
 
 
 def errors_page() -> str:
@@ -46,6 +51,9 @@ def errors_page() -> str:
         "`verify_certificate` and the enforcers raise these. All are in `leasehold.certificates.errors`; "
         "`NotProven` and `StaleToken` can be imported from `leasehold`.",
         table(HEADINGS, [error_row(kind) for kind in _tree(NotProven)]),
+        "## About access keys",
+        "All can be imported from `leasehold.access`.",
+        table(HEADINGS, [error_row(kind) for kind in _tree(LeaseholdError) if _is_of_access(kind)]),
         "## When the outcome is unknown",
         _unknown(),
         "## From the command line only",

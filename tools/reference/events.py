@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+from leasehold.access.law.events import EVENTS as ACCESS_EVENTS
 from leasehold.kernel.lease.events import (
     LeaseEvent,
 )
@@ -23,7 +24,7 @@ A [`Tick`](../concepts/time.md) is a reading of the authority's clock: `value` i
 def events_page() -> str:
     """Return the page."""
     lease_events, store_events = get_args(LeaseEvent), get_args(OwnEvent)
-    common = _common((*lease_events, *WORKFLOW_EVENTS, *store_events))
+    common = _common((*lease_events, *WORKFLOW_EVENTS, *ACCESS_EVENTS, *store_events))
     parts = [
         "## Every event has",
         field_table(common),
@@ -31,6 +32,8 @@ def events_page() -> str:
         *(_section(kind, common) for kind in lease_events),
         "## About workflows",
         *(_section(kind, common) for kind in WORKFLOW_EVENTS),
+        "## About access keys",
+        *(_section(kind, common) for kind in ACCESS_EVENTS),
         "## About the store",
         *(_section(kind, common) for kind in store_events),
     ]

@@ -1,5 +1,7 @@
 """The pages about what is kept, and how much of it: the SQL schema, and the limits."""
 
+from leasehold.access.law import commands as access_commands
+from leasehold.access.law.rules import KEYS_MAXIMUM
 from leasehold.kernel.ledger import limits
 from leasehold.stores.sqlite.migrations import all_migrations
 from leasehold.workflows.law import limits as workflow_limits
@@ -53,7 +55,19 @@ def limits_page() -> str:
         table(["what", "limit"], rows),
         "## Workflows",
         table(["what", "limit"], _workflow_rows()),
+        "## Access keys",
+        table(["what", "limit"], _access_rows()),
     )
+
+
+def _access_rows() -> list[tuple[str, str]]:
+    days = access_commands.OVERLAP_MAXIMUM_NS // (86_400 * 10**9)
+    return [
+        ("keys of a tenant, or for all tenants", f"{KEYS_MAXIMUM}, with those revoked and not pruned yet"),
+        ("holders that a key is bound to", str(access_commands.HOLDERS_MAXIMUM)),
+        ("description, reason of a revocation", f"{limits.REASON_BYTES} bytes"),
+        ("overlap of a rotation", f"{days} days"),
+    ]
 
 
 def _workflow_rows() -> list[tuple[str, str]]:

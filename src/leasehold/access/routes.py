@@ -3,19 +3,17 @@
 from typing import Annotated, Any
 
 from litestar import Router, get, post
-from litestar.params import Body, FromPath, Parameter
+from litestar.params import Body, FromPath, QueryParameter
 from msgspec import Meta, Struct
 
 from leasehold.access.aio.access import AsyncAccess
 from leasehold.access.law.model import AccessKey, Role
 from leasehold.access.questions import ListAccessKeys
-from leasehold.server.routing import Session, answers, ask_for
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers, ask_for
 from leasehold.shapes import utc
 
-_PAGE_MAXIMUM = 1_000
 
-
-class CreateBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class CreateKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key that is wanted."""
 
     role: Role
@@ -27,13 +25,13 @@ class CreateBody(Struct, kw_only=True, forbid_unknown_fields=True):
     expires: Annotated[float | None, Meta(description="After so many seconds; null: never.")] = None
 
 
-class RotateBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class RotateKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """Another secret for a key."""
 
     overlap: Annotated[float, Meta(description="Seconds for which the old secret stays good.")] = 0.0
 
 
-class RevokeBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class RevokeKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
     """A key that is to open nothing any more."""
 
     reason: str = ""
@@ -55,14 +53,14 @@ class AccessKeyBody(Struct, kw_only=True):
     is_live: bool
 
 
-class MadeBody(Struct, kw_only=True):
+class MadeKeyBody(Struct, kw_only=True):
     """A key, and its text, which is never shown again."""
 
     key: AccessKeyBody
     text: str
 
 
-class KeysBody(Struct, kw_only=True):
+class AccessKeysBody(Struct, kw_only=True):
     """A page of access keys."""
 
     keys: list[AccessKeyBody]
@@ -110,12 +108,12 @@ _MADE_EXAMPLE = {"key": _KEY_EXAMPLE, "text": "lh_1271cf25196c3add3721bfeb_…"}
 @post(
     "/v1/access",
     summary="Create an access key",
-    responses=answers(201, MadeBody, _MADE_EXAMPLE, 409),
+    responses=answers(201, MadeKeyBody, _MADE_EXAMPLE, 409),
 )
 async def create_key(
-    session: Session,
-    data: Annotated[CreateBody, Body(examples=ask_for(role="holder", holders=["ci-*"]))],
-) -> MadeBody:
+    session: Asking,
+    data: Annotated[CreateKeyBody, Body(examples=ask_for(role="holder", holders=["ci-*"]))],
+) -> MadeKeyBody:
     """Make a key for the tenant of the request, or for all. Its text is shown this once."""
     made = await AsyncAccess(session).create(
         data.role,
@@ -124,22 +122,24 @@ async def create_key(
         description=data.description,
         expires=data.expires,
     )
-    return MadeBody(key=_body(made.key), text=made.text)
+    return MadeKeyBody(key=_body(made.key), text=made.text)
 
 
 @get(
     "/v1/access",
     summary="List access keys",
-    responses=answers(200, KeysBody, {"keys": [_KEY_EXAMPLE], "next": None}),
+    responses=answers(200, AccessKeysBody, {"keys": [_KEY_EXAMPLE], "next": None}),
 )
 async def list_keys(
-    session: Session,
-    after: Annotated[str, Parameter(description="`next` of the page before.")] = "",
-    limit: Annotated[int, Parameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
-) -> KeysBody:
+    session: Asking,
+    after: Annotated[str, QueryParameter(description="`next` of the page before.")] = "",
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+) -> AccessKeysBody:
     """Return a page of the keys of the tenant of the request, in the order of their ids."""
     keys: list[AccessKey] = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))
-    return KeysBody(keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None)
+    return AccessKeysBody(
+        keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None
+    )
 
 
 @get(
@@ -147,7 +147,7 @@ async def list_keys(
     summary="Which access key is this?",
     responses=answers(200, BearerBody, {"key": _KEY_EXAMPLE}),
 )
-async def get_bearer(session: Session) -> BearerBody:
+async def get_bearer(session: Asking) -> BearerBody:
     """Return the key that the request was sent with."""
     key = await AsyncAccess(session).bearer()
     return BearerBody(key=None if key is None else _body(key))
@@ -157,16 +157,16 @@ async def get_bearer(session: Session) -> BearerBody:
     "/v1/access/{key_id:str}/rotate",
     summary="Rotate an access key",
     status_code=200,
-    responses=answers(200, MadeBody, _MADE_EXAMPLE, 404, 409),
+    responses=answers(200, MadeKeyBody, _MADE_EXAMPLE, 404, 409),
 )
 async def rotate_key(
-    session: Session,
+    session: Asking,
     key_id: FromPath[str],
-    data: Annotated[RotateBody, Body(examples=ask_for(overlap=3600))],
-) -> MadeBody:
+    data: Annotated[RotateKeyBody, Body(examples=ask_for(overlap=3600))],
+) -> MadeKeyBody:
     """Give a key another secret; the old one stays good for `overlap` seconds. It is shown this once."""
     made = await AsyncAccess(session).rotate(key_id, overlap=data.overlap)
-    return MadeBody(key=_body(made.key), text=made.text)
+    return MadeKeyBody(key=_body(made.key), text=made.text)
 
 
 @post(
@@ -176,9 +176,9 @@ async def rotate_key(
     responses=answers(200, AccessKeyBody, _KEY_EXAMPLE | {"is_live": False}, 404, 409),
 )
 async def revoke_key(
-    session: Session,
+    session: Asking,
     key_id: FromPath[str],
-    data: Annotated[RevokeBody, Body(examples=ask_for(reason="left the company"))],
+    data: Annotated[RevokeKeyBody, Body(examples=ask_for(reason="left the company"))],
 ) -> AccessKeyBody:
     """Let a key open nothing any more, from this moment on: also not what it has opened."""
     return _body(await AsyncAccess(session).revoke(key_id, reason=data.reason))

@@ -1,7 +1,7 @@
 """demo: real processes compete for a resource, one is killed, one is paused, and the history is checked.
 
 Then a part of a lease is handed on, a lease is proved to somebody who cannot ask, messages are processed in
-order, and a forger is found out.
+order, a server lets other machines in, and a forger is found out.
 
 Everything happens in a new store in a temporary folder, which is gone afterwards. The exit code is 0 only
 if every claim that was made has held.

@@ -8,6 +8,7 @@
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
 - ``desk``       what a client talks to         - ``registrar``  the authority itself, as a desk
 - ``questions``  what can be asked, as values   - ``replies``    the answers; ``status``: how leases stand
+- ``admission``  whether a caller may ask that
 - ``jobs``       what takes long, as values    - ``job_runner`` carries it out, and keeps the results a while
 - ``chores``     what is done in the background without being asked
 - ``kept``       a lease in the hands of its keeper, and how it can be lost

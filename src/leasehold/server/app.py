@@ -4,7 +4,8 @@ A face adds its routes with one line in `_routers`.
 """
 
 import logging
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from litestar import Litestar, Request, Router
 from litestar.di import Provide
@@ -28,8 +29,6 @@ from leasehold.work import routes as work
 from leasehold.workflows import routes as workflows
 
 _DESK = "/v1/desk"
-_PROVIDED = ("session", "service", "readiness")
-"""What a handler gets that asks for it."""
 _logger = logging.getLogger(__name__)
 
 
@@ -50,7 +49,7 @@ def _routers() -> tuple[Router, ...]:
 
 def application(service: Service) -> Application:
     """Return the routes of a server as an ASGI application; the desk route has all of `/v1/desk`."""
-    desk, router = service.desk_route, _router(service)
+    desk, router = service.desk_route, _router(lambda: service)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -62,15 +61,24 @@ def application(service: Service) -> Application:
     return answer
 
 
-def _router(service: Service) -> Litestar:
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document, without a server."""
+
+    def nobody() -> Service:
+        raise AssertionError("routes that are only described are not called")
+
+    return _router(nobody).openapi_schema.to_schema()
+
+
+def _router(service: Callable[[], Service]) -> Litestar:
     readiness = health.Readiness()
 
-    def session_of(request: Request[Any, Any, Any]) -> AsyncSession:
-        return service.sessions.of(request.scope)  # type: ignore[arg-type]
+    def session_of(request: JsonRequest) -> AsyncSession:
+        return service().sessions.of(request.notes)
 
     def refuse(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
         answer = answer_problem(error)
-        request.scope[CODE] = getattr(error, "code", "")  # type: ignore[typeddict-unknown-key]
+        cast(Scope, request.scope)[CODE] = getattr(error, "code", "")
         if answer.status_code == 500 and not isinstance(error, LeaseholdError):
             _logger.error("a defect answered %s %s", request.method, request.url.path, exc_info=error)
         return answer
@@ -78,8 +86,9 @@ def _router(service: Service) -> Litestar:
     return Litestar(
         route_handlers=_routers(),
         dependencies={
-            name: Provide(provide, sync_to_thread=False)
-            for name, provide in zip(_PROVIDED, (session_of, lambda: service, lambda: readiness), strict=True)
+            "session": Provide(session_of, sync_to_thread=False),
+            "service": Provide(service, sync_to_thread=False),
+            "readiness": Provide(lambda: readiness, sync_to_thread=False),
         },
         request_class=JsonRequest,
         before_request=refuse_unknown_query,
@@ -88,17 +97,6 @@ def _router(service: Service) -> Litestar:
         logging_config=None,
         request_max_body_size=None,  # What goes in front of this has a limit.
     )
-
-
-def document() -> dict[str, Any]:
-    """Return the OpenAPI document of every server, for which none has to run."""
-    described = Litestar(
-        route_handlers=_routers(),
-        dependencies={name: Provide(lambda: None, sync_to_thread=False) for name in _PROVIDED},
-        openapi_config=_openapi(),
-        logging_config=None,
-    )
-    return described.openapi_schema.to_schema()
 
 
 def _openapi() -> OpenAPIConfig:

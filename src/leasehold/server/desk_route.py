@@ -10,8 +10,8 @@ How it is spelled, `engine.wire` says. A request that is answered with any other
 of its items, except where that status is 500.
 
 A line of the bells' stream names waiters that should ask again, by the number of their bell and their own,
-with `?` for those that need not hurry: `0001.17 0001.18?`; or `*` for all. An empty line says that nothing was
-rung.
+with `?` for those that need not hurry: `0001.17 0001.18?`; or `*` for all. An empty line says that nothing
+was rung.
 `doorbells` tells more.
 """
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, Router, get
+from litestar import Router, get
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
-from litestar.params import FromQuery, HeaderParameter, Parameter
+from litestar.params import FromQuery, HeaderParameter, QueryParameter
 from litestar.types import ASGIApp
 
 from leasehold.client.aio.session import AsyncSession
@@ -29,7 +29,7 @@ from leasehold.registry import FAMILIES
 from leasehold.server.identity import CALLER
 from leasehold.server.problems import ServerBusy, ServerStopping, problem
 from leasehold.server.recent import Notice
-from leasehold.server.routing import Served, Session, problems
+from leasehold.server.routing import Asking, JsonRequest, Serving, problems
 from leasehold.server.service import Service
 
 _PAGE = 1_000
@@ -226,26 +226,28 @@ data: {"position":7,"type":"lease.issued","resource":"report-42","holder":"ann",
 )
 async def follow_events(
     *,
-    request: Request[Any, Any, Any],
-    service: Served,
-    session: Session,
-    after: Annotated[int | None, Parameter(description="Start after this position; from now on.")] = None,
+    request: JsonRequest,
+    service: Serving,
+    session: Asking,
+    after: Annotated[
+        int | None, QueryParameter(description="Start after this position; from now on.")
+    ] = None,
     last_event_id: Annotated[
         str | None, HeaderParameter(name="Last-Event-ID", description="The position that was seen last.")
     ] = None,
     tenant: Annotated[
-        str | None, Parameter(description="Whose events; `*`: of all tenants, for keys that may.")
+        str | None, QueryParameter(description="Whose events; `*`: of all tenants, for keys that may.")
     ] = None,
     resource: FromQuery[str | None] = None,
     holder: FromQuery[str | None] = None,
     type: Annotated[
-        list[str] | None, Parameter(description="Only of these types: `issued` means `lease.issued`.")
+        list[str] | None, QueryParameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
 ) -> ASGIApp:
     """Follow the ledger from any position: no gap, no repeat, in order."""
     if service.meters.streams >= service.configuration.streams_maximum:
         raise ServerBusy("this server has as many streams open as it takes; try again later")
-    bound_to: str | None = request.scope[CALLER].tenant  # type: ignore[typeddict-item]
+    bound_to: str | None = request.notes[CALLER].tenant
     wanted = Filter(
         # For a key that is bound to a tenant, everything is what that one has.
         tenant=bound_to if tenant == _ALL else session.tenant if tenant is None else sought("tenant", tenant),

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import msgspec
-from litestar import Request, Router, get
+from litestar import Router, get
 from litestar.di import NamedDependency
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
@@ -24,7 +24,7 @@ from leasehold.kernel.ledger.authority import observe
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.identity import CALLER
 from leasehold.server.meters import CONTENT_TYPE
-from leasehold.server.routing import Served, Session, answers, problems
+from leasehold.server.routing import Asking, JsonRequest, Serving, answers, problems
 
 _GOOD_SECONDS = 1.0
 """How long a look at the store is good for: so nobody can keep it busy by asking."""
@@ -67,7 +67,7 @@ _READY_EXAMPLE = {"ready": True, "checks": {"store": "ok", "ledger": "ok", "cloc
     responses=answers(200, ReadyBody, _READY_EXAMPLE)
     | {503: ResponseSpec(ReadyBody, description="It cannot, for now.", generate_examples=False)},
 )
-async def get_readiness(service: Served, readiness: "NamedDependency[Readiness]") -> Response[ReadyBody]:
+async def get_readiness(service: Serving, readiness: NamedDependency["Readiness"]) -> Response[ReadyBody]:
     """Look whether the store can be written, the ledger is sealed, and the clock goes forward."""
     checks = dict(await readiness.checks(service.registrar.store))
     checks["server"] = "stopping" if service.stopping.is_set() else "ok"
@@ -152,9 +152,9 @@ def _check_clock(store: Store) -> str:
         **problems(),
     },
 )
-async def get_metrics(request: Request[Any, Any, Any], service: Served, session: Session) -> Response[bytes]:
+async def get_metrics(request: JsonRequest, service: Serving, session: Asking) -> Response[bytes]:
     """Return what this server has done, and what stands, in the text format of Prometheus."""
-    if request.scope[CALLER].tenant is not None:  # type: ignore[typeddict-item]
+    if request.notes[CALLER].tenant is not None:
         raise NotPermitted("metrics are about all tenants; use an access key that is bound to none")
     await session.ask(FindHead())  # Whoever may not look any more is refused here.
     text = await asyncio.to_thread(service.meters.text, service.registrar.store)

@@ -7,7 +7,7 @@ acquired here is bound to nothing on this machine, and nobody renews it but its 
 from typing import Annotated
 
 from litestar import Router, get, post
-from litestar.params import Body, FromPath, FromQuery, Parameter, QueryParameter
+from litestar.params import Body, FromPath, FromQuery, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
@@ -38,7 +38,7 @@ from leasehold.server.bodies import (
     lease_body,
     waiter_body,
 )
-from leasehold.server.routing import PAGE_MAXIMUM, Served, Session, answers, ask_for, told
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, JsonRequest, Serving, answers, ask_for, told
 
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
@@ -49,9 +49,9 @@ _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "relea
     responses=answers(201, GrantBody, {"lease": LEASE_EXAMPLE, "also": [], "repeated": False}, 404, 409, 410),
 )
 async def acquire(
-    request: terms.AnyRequest,
-    service: Served,
-    session: Session,
+    request: JsonRequest,
+    service: Serving,
+    session: Asking,
     data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
 ) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
@@ -95,16 +95,16 @@ async def acquire(
 )
 async def list_leases(
     *,
-    session: Session,
+    session: Asking,
     resource: FromQuery[str | None] = None,
-    prefix: Annotated[str | None, Parameter(description="Resources that begin with this.")] = None,
+    prefix: Annotated[str | None, QueryParameter(description="Resources that begin with this.")] = None,
     holder: FromQuery[str | None] = None,
     states: Annotated[
         list[str] | None,
         QueryParameter(name="state", description="In these states; `any` for all. Default: active."),
     ] = None,
-    after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
     wanted = ["active"] if states is None else [] if states == ["any"] else states
@@ -119,7 +119,7 @@ async def list_leases(
     summary="Look at a lease",
     responses=answers(200, LeaseBody, LEASE_EXAMPLE, 404),
 )
-async def get_lease(session: Session, lease_id: FromPath[str]) -> LeaseBody:
+async def get_lease(session: Asking, lease_id: FromPath[str]) -> LeaseBody:
     """Return a lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)
     if status is None:
@@ -134,8 +134,8 @@ async def get_lease(session: Session, lease_id: FromPath[str]) -> LeaseBody:
     responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
 )
 async def renew(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     lease_id: FromPath[str],
     data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
 ) -> LeaseBody:
@@ -152,7 +152,7 @@ async def renew(
     responses=answers(200, RenewedBody, {"outcomes": [{"lease": LEASE_EXAMPLE, "problem": None}]}),
 )
 async def renew_many(
-    session: Session,
+    session: Asking,
     data: Annotated[
         RenewalsBody, Body(examples=ask_for(holder="ann", lease_ids=[LEASE_EXAMPLE["lease_id"]], ttl=30))
     ],
@@ -176,8 +176,8 @@ async def renew_many(
     responses=answers(200, LeaseBody, _ENDED_EXAMPLE, 404, 409, 410),
 )
 async def release(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     lease_id: FromPath[str],
     data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
 ) -> LeaseBody:
@@ -201,8 +201,8 @@ async def release(
     ),
 )
 async def revoke(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     lease_id: FromPath[str],
     data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
 ) -> LeaseBody:
@@ -219,8 +219,8 @@ async def revoke(
     responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"holder": "bob"}, 404, 409, 410),
 )
 async def transfer(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     lease_id: FromPath[str],
     data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
 ) -> LeaseBody:
@@ -235,7 +235,7 @@ async def transfer(
     summary="Look at a queue",
     responses=answers(200, QueueBody, {"resource": "report-42", "held_by": [LEASE_EXAMPLE], "waiters": []}),
 )
-async def get_queue(session: Session, resource: FromQuery[str]) -> QueueBody:
+async def get_queue(session: Asking, resource: FromQuery[str]) -> QueueBody:
     """Return who holds a resource, and who waits for it, first in line first."""
     reader = AsyncReader(session)
     held, waiters = await reader.inspect(resource), await reader.queue(resource)
@@ -249,7 +249,7 @@ async def get_queue(session: Session, resource: FromQuery[str]) -> QueueBody:
     summary="Get a certificate of a lease",
     responses=answers(200, CertificateBody, {"certificate": "eyJhbGciOiJFZERTQSIs…"}, 404, 409, 410),
 )
-async def get_certificate(session: Session, lease_id: FromPath[str]) -> CertificateBody:
+async def get_certificate(session: Asking, lease_id: FromPath[str]) -> CertificateBody:
     """Return the registrar's signed word that a lease stands, for those who cannot ask it themselves."""
     return CertificateBody(certificate=await AsyncReader(session).certificate(lease_id))
 

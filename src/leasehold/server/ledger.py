@@ -3,11 +3,11 @@
 from typing import Annotated
 
 from litestar import Router, get
-from litestar.params import FromQuery, Parameter
+from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.server.bodies import HistoryBody, KeysBody, entry_body
-from leasehold.server.routing import PAGE_MAXIMUM, Session, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
 
 _ENTRY_EXAMPLE = {
     "position": 7,
@@ -37,15 +37,15 @@ _KEY_EXAMPLE = {
 )
 async def get_history(
     *,
-    session: Session,
+    session: Asking,
     lease_id: FromQuery[str | None] = None,
     resource: FromQuery[str | None] = None,
     holder: FromQuery[str | None] = None,
     type: Annotated[
-        list[str] | None, Parameter(description="Only of these types: `issued` means `lease.issued`.")
+        list[str] | None, QueryParameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
-    after: Annotated[int, Parameter(ge=0, description="Continue after this position.")] = 0,
-    limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    after: Annotated[int, QueryParameter(ge=0, description="Continue after this position.")] = 0,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> HistoryBody:
     """Return what happened, oldest first."""
     reader = AsyncReader(session)
@@ -65,7 +65,7 @@ async def get_history(
     summary="Get the public keys of the registrar",
     responses=answers(200, KeysBody, {"keys": [_KEY_EXAMPLE]}),
 )
-async def get_keys(session: Session) -> KeysBody:
+async def get_keys(session: Asking) -> KeysBody:
     """Return the keys by which certificates of leases are checked, as a JSON Web Key Set."""
     trusted = await AsyncReader(session).certificate_keys()
     return KeysBody(keys=trusted.to_jwks()["keys"])

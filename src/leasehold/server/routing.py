@@ -7,7 +7,7 @@ Names of resources travel in the query or the body: a `/` inside a path paramete
 
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from litestar import Request
@@ -24,14 +24,15 @@ from litestar.openapi.spec import Example
 from litestar.response import Response
 
 from leasehold.client.aio.session import AsyncSession
+from leasehold.enforcing.asgi import Scope
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.problems import BadRequest, MethodNotAllowed, PathNotFound, WrongMediaType, problem
 from leasehold.server.service import Service
 
-Session = NamedDependency[AsyncSession]
-"""What a handler speaks to the registrar through: the session of its caller."""
-Served = NamedDependency[Service]
-"""What all routes of one server share."""
+Asking = NamedDependency[AsyncSession]
+"""The session of who sends a request: what a handler asks for as `session`."""
+Serving = NamedDependency[Service]
+"""What all routes of a server share: what a handler asks for as `service`."""
 
 PAGE_MAXIMUM = 1_000
 """How much of anything one answer of plain REST has."""
@@ -47,6 +48,11 @@ class ProblemBody(msgspec.Struct, kw_only=True):
 
 class JsonRequest(Request[Any, Any, Any]):
     """A request whose body may be anything, and is refused if it is not JSON."""
+
+    @property
+    def notes(self) -> Scope:
+        """Return the scope as plain ASGI has it: where what is known of the request is noted."""
+        return cast(Scope, self.scope)
 
     async def json(self) -> Any:
         """Return the body; raise BadRequest if it cannot be read, and InvalidInput if it is something else.

@@ -166,7 +166,7 @@ class _Life:
             await front.finish(_LAST_WORDS_SECONDS)
         for task in (finished, hurried):
             task.cancel()
-        server.stop()
+        server.stop()  # type: ignore[no-untyped-call]
         await asyncio.wait({serving}, timeout=_CONNECTIONS_SECONDS)
         serving.cancel()
         with suppress(asyncio.CancelledError, Exception):

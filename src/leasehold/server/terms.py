@@ -9,8 +9,6 @@ its client has left, or the server stops, the claim leaves the queue.
 import asyncio
 from typing import Any
 
-from litestar import Request
-
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.aio.waiting_room import AsyncWaitingRoom
 from leasehold.client.inputs import duration_ns
@@ -23,14 +21,13 @@ from leasehold.kernel.lease.model import ReleaseReason
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.server.front import LEASE
 from leasehold.server.problems import ServerStopping
+from leasehold.server.routing import JsonRequest
 from leasehold.server.service import Service
 
-AnyRequest = Request[Any, Any, Any]
 
-
-def about(request: AnyRequest, lease_id: str) -> None:
+def about(request: JsonRequest, lease_id: str) -> None:
     """Note which lease a request is about, for its line in the log."""
-    request.scope[LEASE] = lease_id  # type: ignore[literal-required]
+    request.notes[LEASE] = lease_id
 
 
 def patience_ns(service: Service, wait: float) -> int:
@@ -39,7 +36,7 @@ def patience_ns(service: Service, wait: float) -> int:
 
 
 async def claim(
-    request: AnyRequest,
+    request: JsonRequest,
     service: Service,
     session: AsyncSession,
     command: Acquire | ChangeMode,
@@ -57,7 +54,7 @@ async def claim(
 
 
 async def _wait(
-    request: AnyRequest,
+    request: JsonRequest,
     service: Service,
     session: AsyncSession,
     command: Acquire | ChangeMode,
@@ -83,7 +80,7 @@ async def _wait(
             session.send_blindly(undoing(asked.command, session.ids.new()))
 
 
-async def _departure(request: AnyRequest) -> None:
+async def _departure(request: JsonRequest) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

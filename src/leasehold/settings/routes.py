@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 import msgspec
 from litestar import Router, get, put
-from litestar.params import Body, FromPath, Parameter
+from litestar.params import Body, FromPath, QueryParameter
 from msgspec import Meta, Struct
 
-from leasehold.server.routing import Session, answers, ask_for
+from leasehold.server.routing import Asking, answers, ask_for
 from leasehold.settings.aio.settings import AsyncSettings
 from leasehold.settings.catalog import Value
 from leasehold.settings.shapes import setting_shape
 
-_Resource = Annotated[str, Parameter(description="What is in force for this resource; left out: in general.")]
+_Resource = Annotated[str, QueryParameter(description="For this resource; left out: in general.")]
 
 
 class SettingBody(Struct, kw_only=True):
@@ -80,7 +80,7 @@ _SETTING_EXAMPLE: dict[str, Any] = {
 
 
 @get("/", summary="List settings", responses=answers(200, SettingsBody, {"settings": [_SETTING_EXAMPLE]}))
-async def list_settings(session: Session) -> SettingsBody:
+async def list_settings(session: Asking) -> SettingsBody:
     """Return every setting, and behind them the values that were set for single resources."""
     found = await AsyncSettings(session).list()
     return SettingsBody(settings=[msgspec.convert(setting_shape(one), SettingBody) for one in found])
@@ -91,7 +91,7 @@ async def list_settings(session: Session) -> SettingsBody:
     summary="Get a setting",
     responses=answers(200, EffectiveBody, {"key": "default_ttl_seconds", "value": 600, "resource": None}),
 )
-async def get_setting(session: Session, key: FromPath[str], resource: _Resource = "") -> EffectiveBody:
+async def get_setting(session: Asking, key: FromPath[str], resource: _Resource = "") -> EffectiveBody:
     """Return what is in force for a resource, or in general."""
     value = await AsyncSettings(session).get(key, resource=resource)
     return EffectiveBody(key=key, value=value, resource=resource or None)
@@ -108,7 +108,7 @@ async def get_setting(session: Session, key: FromPath[str], resource: _Resource 
     ),
 )
 async def change_setting(
-    session: Session,
+    session: Asking,
     key: FromPath[str],
     data: Annotated[ChangeBody, Body(examples=ask_for(value=600, holder="olga"))],
 ) -> ChangedBody:

@@ -153,20 +153,20 @@ def test_closing_gives_up_at_its_timeout_when_the_server_is_gone(url: str) -> No
     for address in (_UNREACHABLE, None):
         with Scripted(never) as server:
             client = leasehold.Client(RemoteDesk(address or server.url, timeout=0.5))
-            held = [
-                threading.Thread(
-                    target=lambda: pytest.raises(leasehold.LeaseholdError, client.acquire, "door")
-                )
-                for _ in range(3)
-            ]
-            for thread in held:
+            asking = [threading.Thread(target=_ask_in_vain, args=(client,)) for _ in range(3)]
+            for thread in asking:
                 thread.start()
             began = time.monotonic()
             client.close()
             assert time.monotonic() - began < 5
-            for thread in held:
+            for thread in asking:
                 thread.join(SIGNAL_SECONDS)
     stopped.set()
+
+
+def _ask_in_vain(client: leasehold.Client) -> None:
+    with pytest.raises(leasehold.LeaseholdError):
+        client.acquire("door")
 
 
 def _call(command: Command, outcomes: list[Any]) -> Call:

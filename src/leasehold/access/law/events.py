@@ -8,6 +8,7 @@ class _AccessEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     is_remembered = True
 
     key_id: str
+    """The access key."""
     tenant: str
     """What the key is bound to; empty: all tenants."""
     by: str = ""
@@ -29,10 +30,15 @@ class AccessKeyCreated(_AccessEvent, frozen=True, kw_only=True, omit_defaults=Tr
     """A key opens the registrar from now on."""
 
     digest: str
+    """SHA-256 of its secret, in hexadecimal digits."""
     role: Role
+    """What it allows."""
     holders: tuple[str, ...] = ()
+    """The holders that it may act as; empty: any."""
     description: str = ""
+    """What it is for."""
     expires: Until | None = None
+    """When it ends by itself; None: never."""
 
     @property
     def story(self) -> str:
@@ -44,6 +50,7 @@ class AccessKeyRotated(_AccessEvent, frozen=True, kw_only=True, omit_defaults=Tr
     """A key has another secret from now on."""
 
     digest: str
+    """SHA-256 of the new secret, in hexadecimal digits."""
     overlap: Until | None = None
     """How long the secret before is good; None: it is not any more."""
 
@@ -60,3 +67,6 @@ class AccessKeyRevoked(_AccessEvent, frozen=True, kw_only=True, omit_defaults=Tr
     @property
     def story(self) -> str:
         return self._told(self.reason or "revoked")
+
+
+EVENTS = (AccessKeyCreated, AccessKeyRotated, AccessKeyRevoked)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from leasehold.access.law.admission import admits, knows
 from leasehold.access.law.commands import CreateAccessKey, RevokeAccessKey, RotateAccessKey, check
-from leasehold.access.law.events import AccessKeyCreated, AccessKeyRevoked, AccessKeyRotated
+from leasehold.access.law.events import EVENTS
 from leasehold.access.law.model import ACCESS, AccessRecord, Role, mark_of, record_key
 from leasehold.access.law.rules import create, evolve, revoke, rotate
 from leasehold.kernel.ledger.events import StoreCheckpointed
@@ -17,7 +17,7 @@ def access_family() -> Family:
     return Family(
         name=ACCESS,
         record=AccessRecord,
-        events=(AccessKeyCreated, AccessKeyRotated, AccessKeyRevoked),
+        events=EVENTS,
         commands=(CreateAccessKey, RotateAccessKey, RevokeAccessKey),
         rules={CreateAccessKey: create, RotateAccessKey: rotate, RevokeAccessKey: revoke},
         check=check,

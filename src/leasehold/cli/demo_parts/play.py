@@ -8,6 +8,7 @@ from leasehold.cli.demo_parts.actors import Actors, Heard, NothingHeard
 from leasehold.cli.demo_parts.line import stand_in_line
 from leasehold.cli.demo_parts.narration import Story
 from leasehold.cli.demo_parts.proof import certify, hand_on, tamper
+from leasehold.cli.demo_parts.served import serve_others
 from leasehold.cli.demo_parts.shelf import Shelf
 from leasehold.cli.demo_parts.work import process_in_order
 from leasehold.cli.demo_parts.worker import RESOURCE
@@ -46,7 +47,8 @@ def play(story: Story, out: Output, folder: Path) -> None:
         certify(story, client, 8)
         process_in_order(story, client, 9)
         lead_a_workflow(story, f"sqlite:///{store}", 10)
-        tamper(story, client, store, 11)
+        serve_others(story, client, store, 11)
+        tamper(story, client, store, 12)
 
 
 def _tell_the_story(story: Story, actors: Actors, client: Client, shelf: Shelf) -> None:

@@ -24,7 +24,7 @@ from leasehold.files.routes.bodies import (
 from leasehold.files.routes.claiming import FileClaims
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.server import terms
-from leasehold.server.routing import Served, Session, answers, ask_for
+from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for
 
 _LEASE_ID = FILE_EXAMPLE["lease_id"]
 
@@ -36,9 +36,9 @@ _LEASE_ID = FILE_EXAMPLE["lease_id"]
     responses=answers(200, FileLeasesBody, {"leases": [FILE_EXAMPLE]}, 404, 409, 410),
 )
 async def acquire(
-    request: terms.AnyRequest,
-    service: Served,
-    session: Session,
+    request: JsonRequest,
+    service: Serving,
+    session: Asking,
     data: Annotated[
         AcquireFilesBody,
         Body(
@@ -64,8 +64,8 @@ async def acquire(
     responses=answers(200, FileLeaseBody, FILE_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
 )
 async def renew(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[RenewFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7"))],
 ) -> FileLeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
@@ -88,8 +88,8 @@ async def renew(
     ),
 )
 async def release(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[ReleaseFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7"))],
 ) -> FileLeaseBody:
     """Give a lease back. To release what is over already is fine."""
@@ -105,9 +105,9 @@ async def release(
     responses=answers(200, FileLeaseBody, FILE_EXAMPLE, 404, 409, 410),
 )
 async def upgrade(
-    request: terms.AnyRequest,
-    service: Served,
-    session: Session,
+    request: JsonRequest,
+    service: Serving,
+    session: Asking,
     data: Annotated[UpgradeFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7", wait=10))],
 ) -> FileLeaseBody:
     """Have a shared lease exclusively, before everybody who waits; with `wait`, after others who share it."""
@@ -123,8 +123,8 @@ async def upgrade(
     responses=answers(200, FileLeaseBody, FILE_EXAMPLE | {"holder": "agent-9"}, 404, 409, 410),
 )
 async def transfer(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[
         TransferFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7", to="agent-9"))
     ],
@@ -142,7 +142,7 @@ async def transfer(
     responses=answers(200, ForceReleasedBody, {"released": 2}, 404, 409),
 )
 async def force_release(
-    session: Session,
+    session: Asking,
     data: Annotated[
         ForceReleaseBody, Body(examples=ask_for(agent="agent-7", operator="olga", reason="does not answer"))
     ],

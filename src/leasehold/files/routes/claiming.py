@@ -20,6 +20,7 @@ from leasehold.kernel.lease.commands import Acquire, ChangeMode, Wanted
 from leasehold.kernel.lease.model import Lease, Mode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server import terms
+from leasehold.server.routing import JsonRequest
 from leasehold.server.service import Service
 from leasehold.settings.questions import Effective, FindEffective
 
@@ -27,7 +28,7 @@ from leasehold.settings.questions import Effective, FindEffective
 class FileClaims:
     """What one request has to do with the file leases of agents."""
 
-    def __init__(self, request: terms.AnyRequest, service: Service, session: AsyncSession) -> None:
+    def __init__(self, request: JsonRequest, service: Service, session: AsyncSession) -> None:
         self._request = request
         self._service = service
         self._session = session

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from litestar import get
-from litestar.params import FromQuery, Parameter
+from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.client.aio.session import AsyncSession
@@ -22,10 +22,10 @@ from leasehold.files.routes.bodies import (
 )
 from leasehold.kernel.lease.decision import not_found
 from leasehold.kernel.lease.model import Mode
-from leasehold.server.routing import PAGE_MAXIMUM, Session, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
 
-_Path = Annotated[str, Parameter(description=PATH)]
-_Project = Annotated[str | None, Parameter(description=PROJECT)]
+_Path = Annotated[str, QueryParameter(description=PATH)]
+_Project = Annotated[str | None, QueryParameter(description=PROJECT)]
 
 
 @get(
@@ -34,11 +34,11 @@ _Project = Annotated[str | None, Parameter(description=PROJECT)]
     responses=answers(200, FileLeasePageBody, {"leases": [FILE_EXAMPLE], "next": None}),
 )
 async def list_leases(
-    session: Session,
+    session: Asking,
     agent: FromQuery[str | None] = None,
     project: _Project = None,
-    after: Annotated[str | None, Parameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> FileLeasePageBody:
     """Return a page of the file leases that stand, in the order of their ids."""
     prefix = None if project is None else name_elsewhere(".", project=project).resource
@@ -61,7 +61,7 @@ def _is_in(status: LeaseStatus, top: str | None) -> bool:
     summary="List the leases around a path",
     responses=answers(200, FileLeasesBody, {"leases": [FILE_EXAMPLE]}),
 )
-async def list_around(session: Session, path: _Path, project: _Project = None) -> FileLeasesBody:
+async def list_around(session: Asking, path: _Path, project: _Project = None) -> FileLeasesBody:
     """Return the leases that stand on a path, above it, below it, and on patterns that can match it."""
     return await _around(session, path, project, None)
 
@@ -72,7 +72,7 @@ async def list_around(session: Session, path: _Path, project: _Project = None) -
     responses=answers(200, FileLeasesBody, {"leases": [FILE_EXAMPLE]}),
 )
 async def list_in_the_way(
-    session: Session, path: _Path, project: _Project = None, mode: FromQuery[Mode] = Mode.EXCLUSIVE
+    session: Asking, path: _Path, project: _Project = None, mode: FromQuery[Mode] = Mode.EXCLUSIVE
 ) -> FileLeasesBody:
     """Return some of the leases that keep others from owning a path in a mode; none only if none does."""
     return await _around(session, path, project, mode)
@@ -93,7 +93,7 @@ async def _around(
     summary="Look at a file lease",
     responses=answers(200, FileLeaseBody, FILE_EXAMPLE, 404),
 )
-async def get_lease(session: Session, lease_id: FromQuery[str]) -> FileLeaseBody:
+async def get_lease(session: Asking, lease_id: FromQuery[str]) -> FileLeaseBody:
     """Return a file lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)
     if status is None or not is_file_name(status.lease.resource):

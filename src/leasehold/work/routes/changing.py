@@ -6,7 +6,7 @@ from litestar import post
 from litestar.params import Body
 
 from leasehold.client.aio.session import AsyncSession
-from leasehold.server.routing import Session, answers, ask_for
+from leasehold.server.routing import Asking, answers, ask_for
 from leasehold.work.aio.face import AsyncWork
 from leasehold.work.law.answers import Acquired
 from leasehold.work.routes.bodies import (
@@ -42,7 +42,7 @@ def _work(session: AsyncSession, holder: str) -> AsyncWork:
     responses=answers(200, AcquiredBody, ACQUIRED_EXAMPLE, 409, 410),
 )
 async def acquire(
-    session: Session,
+    session: Asking,
     data: Annotated[
         AcquireWorkBody, Body(examples=ask_for(domain="orders", offset=41, holder="worker-1", ttl=60))
     ],
@@ -70,7 +70,7 @@ async def acquire(
     ),
 )
 async def succeed(
-    session: Session,
+    session: Asking,
     data: Annotated[SucceedBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1"))],
 ) -> SucceededBody:
     """End the offset in flight. `next_offset` is the head of the backlog, in flight already after `hand_off`.
@@ -100,7 +100,7 @@ async def succeed(
     ),
 )
 async def fail(
-    session: Session,
+    session: Asking,
     data: Annotated[
         FailBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1", reason="timeout"))
     ],
@@ -133,7 +133,7 @@ def _handed_off(acquired: Acquired | None) -> AcquiredBody | None:
     responses=answers(200, GivenBackBody, {"offset": 41}, 404, 410),
 )
 async def give_back(
-    session: Session,
+    session: Asking,
     data: Annotated[GiveBackBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1"))],
 ) -> GivenBackBody:
     """Let the offset in flight go back to the head of the backlog, without counting a failed attempt."""
@@ -148,7 +148,7 @@ async def give_back(
     responses=answers(200, KeptBody, {"expires_in": 60.0}, 404, 410),
 )
 async def keep_alive(
-    session: Session,
+    session: Asking,
     data: Annotated[
         KeepAliveBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1", ttl=60))
     ],
@@ -165,7 +165,7 @@ async def keep_alive(
     responses=answers(200, EnqueuedBody, {"added": 3}, 409),
 )
 async def enqueue(
-    session: Session,
+    session: Asking,
     data: Annotated[
         EnqueueBody, Body(examples=ask_for(domain="orders", offsets=[42, 43, 44], holder="reader"))
     ],
@@ -182,7 +182,7 @@ async def enqueue(
     responses=answers(200, StartedBody, {"start": 1000}, 409),
 )
 async def start_at(
-    session: Session,
+    session: Asking,
     data: Annotated[StartAtBody, Body(examples=ask_for(domain="orders", offset=1000, holder="olga"))],
 ) -> StartedBody:
     """Let every offset below count as processed. It never goes back.

@@ -3,10 +3,10 @@
 from typing import Annotated
 
 from litestar import get
-from litestar.params import FromQuery, Parameter
+from litestar.params import FromQuery, QueryParameter
 
 from leasehold.server.bodies import entry_body
-from leasehold.server.routing import PAGE_MAXIMUM, Session, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
 from leasehold.work.aio.face import AsyncWork
 from leasehold.work.law.model import OFFSET_MAXIMUM
 from leasehold.work.routes.bodies import (
@@ -20,7 +20,7 @@ from leasehold.work.routes.bodies import (
     failed_body,
 )
 
-_Limit = Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)]
+_Limit = Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)]
 
 
 @get(
@@ -33,8 +33,8 @@ _Limit = Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)]
     ),
 )
 async def list_domains(
-    session: Session,
-    after: Annotated[str, Parameter(description="`next` of the page before.")] = "",
+    session: Asking,
+    after: Annotated[str, QueryParameter(description="`next` of the page before.")] = "",
     limit: _Limit = 100,
 ) -> DomainsBody:
     """Return a page of domains in the order of their names."""
@@ -47,9 +47,11 @@ async def list_domains(
 
 @get("/state", summary="Look at a domain", responses=answers(200, DomainBody, DOMAIN_EXAMPLE))
 async def get_state(
-    session: Session,
+    session: Asking,
     domain: FromQuery[str],
-    ranges_from: Annotated[int, Parameter(ge=0, le=OFFSET_MAXIMUM, description="Ranges from here on.")] = 0,
+    ranges_from: Annotated[
+        int, QueryParameter(ge=0, le=OFFSET_MAXIMUM, description="Ranges from here on.")
+    ] = 0,
     limit: _Limit = 100,
 ) -> DomainBody:
     """Return how a domain stands. One that nobody has ever used is idle."""
@@ -61,7 +63,7 @@ async def get_state(
     summary="Get the watermark of a domain",
     responses=answers(200, WatermarkBody, {"watermark": 41}),
 )
-async def get_watermark(session: Session, domain: FromQuery[str]) -> WatermarkBody:
+async def get_watermark(session: Asking, domain: FromQuery[str]) -> WatermarkBody:
     """Return below which offset everything is terminal: what to commit upstream."""
     return WatermarkBody(watermark=await AsyncWork(session).watermark(domain))
 
@@ -86,9 +88,11 @@ async def get_watermark(session: Session, domain: FromQuery[str]) -> WatermarkBo
     ),
 )
 async def list_failed(
-    session: Session,
+    session: Asking,
     domain: FromQuery[str],
-    after: Annotated[int, Parameter(ge=-1, le=OFFSET_MAXIMUM, description="`next` of the page before.")] = -1,
+    after: Annotated[
+        int, QueryParameter(ge=-1, le=OFFSET_MAXIMUM, description="`next` of the page before.")
+    ] = -1,
     limit: _Limit = 100,
 ) -> FailedOffsetsBody:
     """Return a page of the offsets that were given up, lowest first, with the reason for each."""
@@ -122,10 +126,10 @@ async def list_failed(
     ),
 )
 async def get_history(
-    session: Session,
+    session: Asking,
     domain: FromQuery[str],
-    offset: Annotated[int, Parameter(ge=0, le=OFFSET_MAXIMUM)],
-    after: Annotated[int, Parameter(ge=0, le=OFFSET_MAXIMUM, description="Continue after this.")] = 0,
+    offset: Annotated[int, QueryParameter(ge=0, le=OFFSET_MAXIMUM)],
+    after: Annotated[int, QueryParameter(ge=0, le=OFFSET_MAXIMUM, description="Continue after this.")] = 0,
     limit: _Limit = 100,
 ) -> OffsetHistoryBody:
     """Return a page of what happened to an offset, oldest first."""

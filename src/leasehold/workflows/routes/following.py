@@ -7,7 +7,7 @@ acknowledged; to read on without acknowledging, ask with `after`.
 from typing import Annotated
 
 from litestar import get, post
-from litestar.params import Body, FromQuery, Parameter
+from litestar.params import Body, FromQuery, QueryParameter
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import name as checked_name
@@ -15,7 +15,7 @@ from leasehold.engine.port import Head
 from leasehold.engine.questions import FindHead
 from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
-from leasehold.server.routing import PAGE_MAXIMUM, Session, answers, ask_for
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers, ask_for
 from leasehold.workflows.aio.bus import AsyncBus, AsyncLedgerSource
 from leasehold.workflows.law.following import not_found
 from leasehold.workflows.law.records import Subscription
@@ -39,7 +39,7 @@ _EXAMPLE = {"name": "charger", "position": 7}
     summary="List subscriptions",
     responses=answers(200, SubscriptionsBody, {"subscriptions": [_EXAMPLE | {"workflow_id": None}]}),
 )
-async def list_subscriptions(session: Session) -> SubscriptionsBody:
+async def list_subscriptions(session: Asking) -> SubscriptionsBody:
     """Return who reads the bus, and how far each has come."""
     found = await AsyncBus(session).subscriptions()
     return SubscriptionsBody(
@@ -57,7 +57,7 @@ async def list_subscriptions(session: Session) -> SubscriptionsBody:
     responses=answers(200, PositionBody, _EXAMPLE, 409),
 )
 async def subscribe(
-    session: Session,
+    session: Asking,
     data: Annotated[SubscribeBody, Body(examples=ask_for(name="charger", holder="charger-1", after=0))],
 ) -> PositionBody:
     """Read the bus under a name that keeps its position. One that exists goes on where it has come to.
@@ -75,13 +75,13 @@ async def subscribe(
     responses=answers(200, MessagesBody, {"messages": [MESSAGE_EXAMPLE], "next": None}, 404, 410),
 )
 async def read(
-    session: Session,
+    session: Asking,
     name: FromQuery[str],
     after: Annotated[
         int | None,
-        Parameter(ge=0, le=NUMBER_MAXIMUM, description="Continue after this; left out: what is next."),
+        QueryParameter(ge=0, le=NUMBER_MAXIMUM, description="Continue after this; left out: what is next."),
     ] = None,
-    limit: Annotated[int, Parameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> MessagesBody:
     """Return the next messages that were not acknowledged, without waiting for more."""
     record = await _existing(session, name)
@@ -97,7 +97,7 @@ async def read(
     responses=answers(200, PositionBody, _EXAMPLE, 404),
 )
 async def acknowledge(
-    session: Session,
+    session: Asking,
     data: Annotated[AcknowledgeBody, Body(examples=ask_for(name="charger", holder="charger-1", position=7))],
 ) -> PositionBody:
     """Say that everything up to a position is done with: it does not come again. It never goes back."""
@@ -117,7 +117,7 @@ async def acknowledge(
     responses=answers(200, PositionBody, _EXAMPLE, 404),
 )
 async def close(
-    session: Session,
+    session: Asking,
     data: Annotated[UnsubscribeBody, Body(examples=ask_for(name="charger", holder="charger-1"))],
 ) -> PositionBody:
     """Give a subscription up: its position is forgotten, and pruning does not wait for it."""

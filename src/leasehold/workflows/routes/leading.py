@@ -16,7 +16,7 @@ from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.answers import Granted
 from leasehold.server import terms
 from leasehold.server.bodies import LeaseBody, granted_body
-from leasehold.server.routing import Served, Session, answers, ask_for
+from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for
 from leasehold.workflows.errors import WorkflowLeaseNotFound, as_workflow_error
 from leasehold.workflows.law.claiming import queueing
 from leasehold.workflows.law.commands import Accept, Claim
@@ -44,9 +44,9 @@ _LEASE_ID = HELD_EXAMPLE["lease_id"]
     responses=answers(200, LedBody, LED_EXAMPLE, 404, 409, 410),
 )
 async def claim(
-    request: terms.AnyRequest,
-    service: Served,
-    session: Session,
+    request: JsonRequest,
+    service: Serving,
+    session: Asking,
     data: Annotated[ClaimBody, Body(examples=ask_for(workflow_id="order-7", holder=_HOLDER, ttl=300))],
 ) -> LedBody:
     """Be the orchestrator of a workflow: begin it, or take it over if nobody has it any more.
@@ -92,8 +92,8 @@ def _lease_id(tenant: str, data: ClaimBody) -> str:
     responses=answers(200, LedBody, LED_EXAMPLE | {"epoch": 3}, 404, 409, 410),
 )
 async def accept(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[AcceptBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder="orchestrator-2"))],
 ) -> LedBody:
     """Be the orchestrator of a workflow that was handed to this holder, under its new lease."""
@@ -106,7 +106,7 @@ async def accept(
     return await _led(request, session, command)
 
 
-async def _led(request: terms.AnyRequest, session: AsyncSession, command: Claim | Accept) -> LedBody:
+async def _led(request: JsonRequest, session: AsyncSession, command: Claim | Accept) -> LedBody:
     try:
         granted = answer_of(await session.send(command), Granted)
     except LeaseholdError as error:
@@ -131,8 +131,8 @@ async def _led(request: terms.AnyRequest, session: AsyncSession, command: Claim 
     responses=answers(200, LeaseBody, HELD_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
 )
 async def renew(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[RenewLeadBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder=_HOLDER))],
 ) -> LeaseBody:
     """Extend the lease on a workflow from now, for `ttl` seconds or its own TTL again."""
@@ -150,8 +150,8 @@ async def renew(
     ),
 )
 async def release(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[ReleaseLeadBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder=_HOLDER))],
 ) -> LeaseBody:
     """Give the lease back without ending the workflow: the next claim takes it over."""
@@ -174,8 +174,8 @@ async def release(
     ),
 )
 async def revoke(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[
         RevokeLeadBody, Body(examples=ask_for(workflow_id="order-7", operator="olga", reason="stuck"))
     ],

@@ -12,7 +12,7 @@ from leasehold.engine.desk import answer_of
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.ledger.commands import Command
 from leasehold.server import terms
-from leasehold.server.routing import Session, answers, ask_for
+from leasehold.server.routing import Asking, JsonRequest, answers, ask_for
 from leasehold.workflows.errors import as_workflow_error
 from leasehold.workflows.law.commands import (
     AnswerAction,
@@ -65,7 +65,7 @@ def _step(session: AsyncSession, data: StepBody) -> dict[str, Any]:
 
 
 async def _send(
-    request: terms.AnyRequest, session: AsyncSession, command: Any, kind: type[_AnswerType]
+    request: JsonRequest, session: AsyncSession, command: Any, kind: type[_AnswerType]
 ) -> _AnswerType:
     assert isinstance(command, Command)
     terms.about(request, getattr(command, "lease_id", ""))
@@ -76,7 +76,7 @@ async def _send(
 
 
 async def _take(
-    request: terms.AnyRequest, session: AsyncSession, command: Transition | AnswerAction | Finish
+    request: JsonRequest, session: AsyncSession, command: Transition | AnswerAction | Finish
 ) -> SteppedBody:
     stepped = await _send(request, session, command, Stepped)
     return SteppedBody(
@@ -94,8 +94,8 @@ async def _take(
     responses=answers(200, EmittedBody, STEPPED_EXAMPLE | {"action": ACTION_EXAMPLE}, 404, 409, 410),
 )
 async def emit(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[
         EmitBody, Body(examples=ask_for(**_STEP, action_type="charge_card", payload={"amount": 12}))
     ],
@@ -132,8 +132,8 @@ async def emit(
     responses=answers(200, SteppedBody, STEPPED_EXAMPLE, 404, 409, 410),
 )
 async def transition(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[TransitionBody, Body(examples=ask_for(**_STEP, state="charging"))],
 ) -> SteppedBody:
     """Set another state; the epoch rises by one."""
@@ -147,8 +147,8 @@ async def transition(
     responses=answers(200, SteppedBody, STEPPED_EXAMPLE | {"state": "step_completed"}, 404, 409, 410),
 )
 async def result(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[
         ResultBody, Body(examples=ask_for(**_STEP, action_id=ACTION_EXAMPLE["action_id"], success=True))
     ],
@@ -188,8 +188,8 @@ async def result(
     ),
 )
 async def handoff(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[HandoffBody, Body(examples=ask_for(**_STEP, to="orchestrator-2"))],
 ) -> HandedOffBody:
     """Give a workflow to another orchestrator in one commit; from then on the old one is refused."""
@@ -219,8 +219,8 @@ async def handoff(
     responses=answers(200, SteppedBody, STEPPED_EXAMPLE | {"state": COMPLETED}, 404, 409, 410),
 )
 async def complete(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[StepBody, Body(examples=ask_for(**_STEP))],
 ) -> SteppedBody:
     """Complete a workflow, for good, and give the lease back, in one commit."""
@@ -234,8 +234,8 @@ async def complete(
     responses=answers(200, SteppedBody, STEPPED_EXAMPLE | {"state": CANCELLED}, 404, 409, 410),
 )
 async def cancel(
-    request: terms.AnyRequest,
-    session: Session,
+    request: JsonRequest,
+    session: Asking,
     data: Annotated[CancelBody, Body(examples=ask_for(**_STEP, reason="the order was withdrawn"))],
 ) -> SteppedBody:
     """Cancel a workflow, for good, and give the lease back, in one commit."""
