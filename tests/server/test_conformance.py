@@ -1,6 +1,7 @@
 """Every answer is one that the OpenAPI document describes, and none is a defect, whatever is asked."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import requests
@@ -45,7 +46,7 @@ def session(server: RunningServer) -> Iterator[requests.Session]:
         yield opened
 
 
-def call(case: Case, server: RunningServer, session: requests.Session) -> None:
+def call(case: Case[Any, Any], server: RunningServer, session: requests.Session) -> None:
     """Send a request as it was drawn, with the server's own key unless it has another."""
     response = case.call(
         base_url=server.url,
@@ -74,7 +75,7 @@ def test_every_answer_conforms(
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def conforms(case: Case) -> None:
+    def conforms(case: Case[Any, Any]) -> None:
         call(case, server, session)
 
     conforms()

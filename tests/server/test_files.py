@@ -119,7 +119,7 @@ def test_a_lease_is_renewed_handed_on_and_given_back(server: RunningServer, proj
 def test_who_is_in_the_way_can_be_asked_without_claiming(server: RunningServer, project: str) -> None:
     acquired(server, project, ["src/"], "agent-7", mode="shared")
 
-    def found(where: str, **query: str) -> list[str]:
+    def found(where: str, **query: Any) -> list[str]:
         reply = server.ask("GET", f"/v1/files/{where}", project=project, **query)
         assert reply.status == 200, reply.body
         return [one["holder"] for one in reply.body["leases"]]
@@ -135,13 +135,11 @@ def test_leases_are_listed_by_project_and_agent_page_by_page(server: RunningServ
         acquired(server, project, [f"{number}.py"], f"agent-{number % 2}")
     acquired(server, f"{project}-2", ["a.py"], "agent-0")
 
-    listed, after = [], {}
-    while True:
-        page = server.ask("GET", "/v1/files", project=project, limit=2, **after).body
+    listed: list[str] = []
+    page = {"next": ""}
+    while page["next"] is not None:
+        page = server.ask("GET", "/v1/files", project=project, limit=2, after=page["next"]).body
         listed += [one["path"] for one in page["leases"]]
-        if page["next"] is None:
-            break
-        after = {"after": page["next"]}
 
     assert sorted(listed) == [f"{number}.py" for number in range(5)], "and nothing of the other project"
     own = server.ask("GET", "/v1/files", project=project, agent="agent-1").body["leases"]
