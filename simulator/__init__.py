@@ -8,7 +8,8 @@ a clock that goes back, files that are restored and copied. One seed is one worl
 by line.
 
 Leases are one family of records. A *troupe* plays another one in the same worlds, with actors and a judge of
-its own: `simulate(seed, troupes=[...])` (`troupe`; `settings_troupe` plays settings).
+its own: `simulate(seed, troupes=[...])` (`troupe`; `settings_troupe` plays settings, `access_troupe` access
+keys).
 
 What is checked, all the time:
 

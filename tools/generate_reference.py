@@ -16,6 +16,7 @@ from tools.reference.errors import errors_page
 from tools.reference.events import events_page
 from tools.reference.faces import work_page
 from tools.reference.http import http_page
+from tools.reference.mcp import mcp_page
 from tools.reference.storage import limits_page, schema_page
 from tools.reference.workflows import workflows_page
 
@@ -28,6 +29,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "events.md": events_page,
     "http.md": http_page,
     "limits.md": limits_page,
+    "mcp.md": mcp_page,
     "schema.md": schema_page,
     "work.md": work_page,
     "workflows.md": workflows_page,

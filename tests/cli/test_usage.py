@@ -13,7 +13,7 @@ from tests.cli.shell import EXECUTABLE, Shell
 
 COMMANDS = [
     "acquire", "renew", "derive", "spend", "release", "revoke", "sweep", "ls", "show", "history", "watch",
-    "run", "backup", "restore", "doctor", "demo",
+    "run", "mcp", "backup", "restore", "doctor", "demo",
 ]  # fmt: skip
 
 
@@ -42,6 +42,8 @@ def test_help_loads_neither_a_store_nor_what_single_commands_need(shell: Shell) 
         "leasehold.stores.sqlite.store",
         "leasehold.cli.demo_parts",
         "leasehold.cli.checks",
+        "leasehold.mcp.tools",
+        "pydantic",
     ):
         assert heavy not in loaded
 

@@ -176,8 +176,10 @@ def test_waiting_ends_when_the_ledger_has_grown(path: str, registrar: Registrar)
         200,
         {"position": head},
     )
-    threading.Timer(0.1, lambda: _items(path, _claim("ann"))).start()
+    later = threading.Timer(0.1, lambda: _items(path, _claim("ann")))
+    later.start()
     status, reply = _ask(f"{path}/v1/desk/wait", json.dumps({"position": head, "timeout": SIGNAL_SECONDS}))
+    later.join()
     assert (status, reply["position"] > head) == (200, True)
 
 

@@ -170,7 +170,7 @@ def where(path: Path, line: int | None = None) -> str:
 
 
 @pytest.mark.parametrize(
-    "package", ["kernel", "engine", "client", "client/aio", "cli", "stores/memory", "stores/sqlite"]
+    "package", ["kernel", "engine", "client", "client/aio", "cli", "server", "stores/memory", "stores/sqlite"]
 )
 def test_the_map_of_a_package_names_every_module_in_it(package: str) -> None:
     folder = ROOT / "src" / "leasehold" / package

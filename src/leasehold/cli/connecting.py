@@ -38,8 +38,7 @@ def connected(
         as_is=as_is,
     )
     try:
-        if client.url == "memory:":
-            raise StoreUnusable(f"{client.url} is gone when this command ends; name a folder with --store")
+        refuse_memory(client.url)
         yield client
     except BaseException:
         # A writer that has stopped must not keep an interrupted user, or an error message, waiting as well.
@@ -48,6 +47,12 @@ def connected(
         closing.join(_CLOSE_PATIENCE_SECONDS)
         raise
     client.close()
+
+
+def refuse_memory(url: str) -> None:
+    """Refuse a store that nobody else can see, and nobody after this command."""
+    if url == "memory:":
+        raise StoreUnusable(f"{url} is gone when this command ends; name a folder with --store")
 
 
 def connected_as_operator(arguments: Namespace) -> "AbstractContextManager[Client]":

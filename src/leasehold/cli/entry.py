@@ -30,6 +30,10 @@ class SystemTrouble(LeaseholdError, code="SYSTEM_ERROR"):
     """The operating system said no."""
 
 
+class ExtraMissing(LeaseholdError, code="EXTRA_MISSING"):
+    """A package is not installed that only this command needs."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
@@ -100,13 +104,7 @@ def _run(arguments: Namespace) -> int:
 
 def report(error: Exception, *, as_json: bool) -> int:
     """Say on stderr what went wrong; return the exit code for it."""
-    if os.environ.get(DEBUG_VARIABLE):
-        import traceback
-
-        for lines in traceback.format_exception(error):
-            for line in lines.splitlines():
-                say_on_stderr(line)
-    problem = _as_ours(error)
+    problem = problem_of(error)
     message = message_of(problem)
     if as_json:
         from leasehold.shapes import error_shape
@@ -117,7 +115,14 @@ def report(error: Exception, *, as_json: bool) -> int:
     return problem.exit_code
 
 
-def _as_ours(error: Exception) -> LeaseholdError:
+def problem_of(error: Exception) -> LeaseholdError:
+    """Return an error as one of ours; whoever debugs is told on stderr where it comes from."""
+    if os.environ.get(DEBUG_VARIABLE):
+        import traceback
+
+        for lines in traceback.format_exception(error):
+            for line in lines.splitlines():
+                say_on_stderr(line)
     if isinstance(error, LeaseholdError):
         return error
     if isinstance(error, OSError):

@@ -184,6 +184,7 @@ def all_commands() -> Commands:
         top,
         upkeep,
     )
+    from leasehold.mcp import commands as mcp
     from leasehold.metrics import commands as metrics
     from leasehold.settings import commands as settings
     from leasehold.work import commands as work
@@ -192,7 +193,8 @@ def all_commands() -> Commands:
     commands = Commands()
     holding = (claims, changes, delegating, endings, looking, queues, top, events)
     faces = (work, workflows, settings, access, metrics)
-    for group in (*holding, certificates, running, ledger, pruning, *faces, upkeep, serving, doctor, demo):
+    keeping = (upkeep, serving, doctor, demo)
+    for group in (*holding, certificates, running, mcp, ledger, pruning, *faces, *keeping):
         group.add_commands(commands)
     return commands
 

@@ -55,7 +55,10 @@ class AcquireBody(_Taken, kw_only=True):
     holder: str
     ttl: Seconds = 30.0
     mode: Mode = Mode.EXCLUSIVE
-    wait: Annotated[float, Meta(description="How many seconds to wait if somebody else holds it.")] = 0.0
+    wait: Annotated[
+        float,
+        Meta(description="How many seconds to wait if somebody else holds it; the server sets a maximum."),
+    ] = 0.0
     priority: Annotated[int, Meta(ge=PRIORITY_LEAST, le=PRIORITY_MOST)] = PRIORITY_USUAL
     adopt: Annotated[bool, Meta(description="Replace the holder's own lease on it.")] = False
     max_renewals: int = -1

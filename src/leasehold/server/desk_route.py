@@ -11,8 +11,10 @@ of its items, except where that status is 500.
 
 A line of the bells' stream names waiters that should ask again, by the number of their bell and their own,
 with `?` for those that need not hurry: `0001.17 0001.18?`; or `*` for all. An empty line says that nothing
-was rung.
-`doorbells` tells more.
+was rung. `doorbells` tells more.
+
+Whoever has an access key that was revoked gets nothing any more: it is looked at for every item, when a wait
+ends, and before each line of a stream. A stream also ends by itself soon after its key was.
 """
 
 import asyncio
@@ -24,12 +26,14 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from leasehold.access.law.model import ACCESS
 from leasehold.enforcing.asgi import Message, Receive, Scope, Send
 from leasehold.engine.desk import Desk
-from leasehold.engine.questions import FindHead
+from leasehold.engine.port import EntryQuery
+from leasehold.engine.questions import FindHead, Followed, FollowLedger
 from leasehold.engine.wire import Garbled, Wire, read_request, spell_reply
 from leasehold.errors import InvalidInput, LeaseholdError
-from leasehold.kernel.ledger.commands import Caller
+from leasehold.kernel.ledger.commands import LOCAL, Caller
 from leasehold.server.clerk import Clerk
 from leasehold.server.doorbells import Doorbells
 from leasehold.server.follower import Follower
@@ -48,6 +52,8 @@ BODY_BYTES_MAXIMUM = 8 << 20
 _BODY_SECONDS = 30.0
 _WAIT_SECONDS = 60.0
 _PING_SECONDS = 15.0
+_DOUBT_SECONDS = 0.1
+"""How long changes of access keys are gathered before streams are looked at."""
 _WAITING_MAXIMUM = 4_096
 """How many streams, and requests that wait, are open at once."""
 
@@ -90,7 +96,9 @@ class DeskRoute:
         self._clerk = Clerk(wire, self._doorbells)
         self.follower = Follower(desk)
         """Where routes wait for the ledger to grow."""
+        self._desk = desk
         self._waiting = 0
+        self._doubting: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -163,6 +171,8 @@ class DeskRoute:
         desk = self._desk_for(caller)
         await self._head(desk)
         with self._room():
+            if caller != LOCAL and (self._doubting is None or self._doubting.done()):
+                self._doubting = asyncio.ensure_future(self._doubt_at_changes())
             await _unless_gone(receive, asyncio.ensure_future(self._stream(send, caller, desk, name)))
 
     async def _stream(self, send: Send, caller: Caller, desk: Desk, name: str) -> None:
@@ -173,6 +183,20 @@ class DeskRoute:
                     await self._head(desk)
                     await send(_part(f"{words}\n".encode(), more=True))
             await send(_part(b"", more=False))
+
+    async def _doubt_at_changes(self) -> None:
+        """Have all streams looked at when access keys have changed, while there are any."""
+        with suppress(LeaseholdError):  # The store cannot be looked at: the streams meet that themselves.
+            position = await self._head(self._desk)
+            while self._waiting and not self.follower.is_stopped:
+                if not await self.follower.beyond(position, _WAIT_SECONDS):
+                    continue
+                await asyncio.sleep(_DOUBT_SECONDS)
+                query = EntryQuery(after=position, limit=1, family=ACCESS)
+                changed: Followed = await self._clerk.aside(self._desk.ask, FollowLedger(query=query))
+                position = max(position, changed.end)
+                if changed.entries:
+                    self._doorbells.doubt()
 
     async def _head(self, desk: Desk) -> int:
         """Return where the ledger ends, as far as this caller may know; that is looked up at this moment."""

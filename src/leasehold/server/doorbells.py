@@ -40,6 +40,8 @@ class _Doorbell:
         self.named_at = time.monotonic()
         self.stream: object | None = None
         """Who passes on what is rung; a second stream under the same name takes over from the first."""
+        self.is_doubted = False
+        """Whether its stream has to show that it may still be open."""
         self.rung = asyncio.Event()
 
 
@@ -85,8 +87,9 @@ class Doorbells:
                     continue
                 if doorbell.stream is stream:
                     doorbell.rung.clear()
+                    is_doubted, doorbell.is_doubted = doorbell.is_doubted, False
                     words = _words(doorbell.bell.heard())
-                    if words:
+                    if words or is_doubted:
                         yield words
         finally:
             if doorbell.stream is stream:
@@ -95,6 +98,12 @@ class Doorbells:
                 loop.remove_reader(descriptor)
                 if self._is_stopped:
                     self._forget((caller.access, name))
+
+    def doubt(self) -> None:
+        """Let every stream yield once: what its caller may do has perhaps changed."""
+        for doorbell in self._known.values():
+            doorbell.is_doubted = True
+            doorbell.rung.set()
 
     def stop(self) -> None:
         """End all streams, and close all bells."""

@@ -255,7 +255,6 @@ async def follow_events(
         holder=None if holder is None else sought("holder", holder),
         types=_types(type or []),
     )
-    await service.recent.start()
     stream = Stream(service, session, wanted, 0)
     await stream.open(_position(after, last_event_id))
     return stream  # type: ignore[return-value]  # its own names for the same types

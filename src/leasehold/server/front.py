@@ -231,6 +231,7 @@ class _Answer:
         self.request_id = request_id
         self.status = 0
         """0: nothing was sent yet."""
+        self._is_stream = False
         self.closes = False
         """Whether the connection ends with this answer."""
         self.code = ""
@@ -243,6 +244,10 @@ class _Answer:
             if self.closes:
                 headers.append((b"connection", b"close"))
             message = {**message, "headers": headers}
+        self._is_stream = self._is_stream or message.get("more_body", False)
+        if not self._is_stream:
+            await self._send(message)  # An answer in one piece is taken off our hands at once.
+            return
         try:
             async with asyncio.timeout(self._timeout):
                 await self._send(message)

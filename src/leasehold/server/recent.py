@@ -25,6 +25,8 @@ from leasehold.server.bodies import entry_body
 from leasehold.server.follower import Follower
 
 _KEPT = 10_000
+_KEPT_BYTES = 8 << 20
+"""How much is kept at most: so many entries, and so many bytes of them."""
 _PAGE = 1_000
 _LOOK_SECONDS = 30.0
 _TROUBLE_SECONDS = 0.25
@@ -54,14 +56,15 @@ class Notice:
 
 
 class Recent:
-    """Follows the ledger for as long as somebody watches."""
+    """Follows the ledger for all who watch it."""
 
     def __init__(self, desk: Desk, follower: Follower, on_access_change: Callable[[], None]) -> None:
         """`desk` is the server's own. `on_access_change` is called, in the loop, when access keys changed."""
         self._desk = desk
         self._follower = follower
         self._on_access_change = on_access_change
-        self._kept: deque[Notice] = deque(maxlen=_KEPT)
+        self._kept: deque[Notice] = deque()
+        self._kept_bytes = 0
         self._after = 0
         """The entries behind this position are kept, up to `end`."""
         self.end = 0
@@ -72,11 +75,9 @@ class Recent:
 
     async def start(self) -> None:
         """Begin to follow the ledger, where it ends now."""
-        if self._task is None:
-            head = await asyncio.to_thread(self._desk.ask, FindHead())
-            if self._task is None:
-                self._after = self.end = head.position
-                self._task = asyncio.create_task(self._follow())
+        head = await asyncio.to_thread(self._desk.ask, FindHead())
+        self._after = self.end = head.position
+        self._task = asyncio.create_task(self._follow())
 
     def behind(self, position: int) -> list[Notice] | None:
         """Return what is known behind a position; None if not all of it is kept here."""
@@ -105,6 +106,7 @@ class Recent:
                     return
             except HistoryPruned as pruned:
                 self._kept.clear()
+                self._kept_bytes = 0
                 self._after = self.end = pruned.position or self.end
             except Exception as error:
                 _logger.warning("the ledger cannot be followed for a moment: %s", error)
@@ -116,7 +118,7 @@ class Recent:
         followed: Followed = await asyncio.to_thread(self._desk.ask, question)
         before = self.access_changed
         for entry in followed.entries:
-            self._kept.append(Notice(entry))
+            self._keep(Notice(entry))
             self.end = entry.position
             if entry.event.type.startswith(_ACCESS):
                 self.access_changed = entry.position
@@ -125,6 +127,13 @@ class Recent:
         changed.set()
         if self.access_changed > before:
             self._on_access_change()
+
+    def _keep(self, notice: Notice) -> None:
+        """Keep an entry, and forget the oldest ones for it."""
+        self._kept.append(notice)
+        self._kept_bytes += len(notice.entry.body)
+        while len(self._kept) > _KEPT or self._kept_bytes > _KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft().entry.body)
 
     async def close(self) -> None:
         """Stop following."""

@@ -126,6 +126,7 @@ class _Life:
             self._meters,
             lambda text: access.authenticate(self._registrar, text),
         )
+        await service.recent.start()
         front = Front(application(service), service.identity, self._configuration, self._meters)
         port = _free_port(self._configuration)
         server = _server(front, self._configuration, port)

@@ -97,8 +97,10 @@ def test_watching_waits_at_the_server(url: str) -> None:
         assert not desk.wait(head, 0.3)
         assert not desk.wait(head, 0.3)
         asked = desk.requests
-        threading.Timer(0.2, lambda: other.acquire("door")).start()
+        later = threading.Timer(0.2, lambda: other.acquire("door"))
+        later.start()
         assert desk.wait(head, SIGNAL_SECONDS)
+        later.join()
         assert desk.requests <= asked + 1, "one request waits for everybody"
 
 

@@ -3,7 +3,6 @@
 import os
 import select
 import subprocess
-import time
 from pathlib import Path
 from signal import SIGBUS
 
@@ -21,7 +20,7 @@ TALES = 20
 
 PATIENCE_SECONDS = 5
 
-OLD_SECONDS = 0.05
+OLD_NS = 50_000_000
 """How old a copy is at least when it is put back: dates of files are no finer than some 20 ms."""
 
 
@@ -93,6 +92,14 @@ def test_what_is_done_in_the_middle_of_writing_gives_no_token_twice(
     assert set(tokens) <= set(facts["tokens"]) or len(facts["raises"]) > len(before.raises)
 
 
+def until_it_is_old(copy: Path) -> None:
+    """Wait until what changes now gets a date by which it can be told from the copy."""
+    copied_ns = max(path.stat().st_ctime_ns for path in copy.iterdir())
+    probe = copy.with_name("probe")
+    while not probe.exists() or probe.stat().st_ctime_ns < copied_ns + OLD_NS:
+        probe.write_bytes(b"")
+
+
 def test_a_newcomer_among_others_notices_that_the_whole_folder_was_overwritten(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -101,7 +108,7 @@ def test_a_newcomer_among_others_notices_that_the_whole_folder_was_overwritten(
     found(stage, scene.store)
     subprocess.run(["cp", "-a", scene.store, scene.older], check=True)
     ann, newcomer = stage.engage("ann"), stage.engage("newcomer")
-    time.sleep(OLD_SECONDS)
+    until_it_is_old(scene.older)
     ann.does("connect", place=str(scene.store))
     token = ann.does("acquire", resource="door")["token"]
     DEEDS["overwritten with an older copy of it"](scene)
@@ -118,7 +125,7 @@ def test_who_leaves_last_does_not_hide_that_the_whole_folder_was_overwritten(
     ann.does("connect", place=str(scene.store))
     ann.does("acquire", resource="window")
     subprocess.run(["cp", "-a", scene.store, scene.older], check=True)
-    time.sleep(OLD_SECONDS)
+    until_it_is_old(scene.older)
     token = ann.does("acquire", resource="door")["token"]
     ann.does("detach", resource="door")
     ann.does("detach", resource="window")

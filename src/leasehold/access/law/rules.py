@@ -43,7 +43,7 @@ def create(command: CreateAccessKey, draft: Draft) -> Refusal | AccessKey:
     if draft.get(ACCESS, record_key(command.key_id)) is not None:
         return refused("ACCESS_KEY_EXISTS", f"access key {command.key_id} exists already; draw another id")
     if draft.count(ACCESS, *keys_of(command.bound_to)) >= KEYS_MAXIMUM:
-        detail = f"there are {KEYS_MAXIMUM} access keys already; prune history once some are revoked"
+        detail = f"are {KEYS_MAXIMUM} already; revoke some, and prune history"
         return over_limit("access keys", KEYS_MAXIMUM, detail)
     draft.append(
         AccessKeyCreated(

@@ -85,13 +85,14 @@ class RemoteBells:
             bell.dispose()
 
     def _listen(self) -> None:
-        if not self._is_listening:
+        if self._is_listening:
+            return
+        try:
             self._is_listening = True
-            try:
-                self._line.run(self._follow)
-            except BaseException:
-                self._is_listening = False
-                raise
+            self._line.run(self._follow)
+        except BaseException:  # Ctrl-C: the next one listens.
+            self._is_listening = False
+            raise
 
     async def _follow(self, exchange: Exchange) -> None:
         """Pass on what the server rings, for as long as the desk is open."""
@@ -109,6 +110,8 @@ class RemoteBells:
                     self._pass_on(line)
             except NotAnswered as trouble:
                 delay = trouble.error.retry_after or 0.0
+                if not trouble.is_passing:
+                    self._pass_on(_EVERYBODY)  # Whoever waits has to hear that this client is not let in.
             is_first = False
             await asyncio.sleep(max(pause * random.uniform(0.5, 1.5), delay))
             pause = min(pause * 2, _PAUSE_MAXIMUM_SECONDS)

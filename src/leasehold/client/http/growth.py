@@ -45,18 +45,26 @@ class Growth:
         A server that cannot be reached is waited for as well; one that refuses raises why.
         """
         self._wanted_until = time.monotonic() + timeout + _LINGER_SECONDS
-        if not self._is_asking:
-            self._is_asking = True
-            try:
-                self._line.run(self._ask)
-            except BaseException:
-                self._is_asking = False
-                raise
-        grown = self._news.wait_for(lambda: self._known > position or self._error is not None, timeout)
+
+        def is_over() -> bool:
+            self._keep_asking()
+            return self._known > position or self._error is not None
+
+        grown = self._news.wait_for(is_over, timeout)
         error, self._error = self._error, None
         if error is not None:
             raise error
         return grown
+
+    def _keep_asking(self) -> None:
+        if self._is_asking or self._error is not None:
+            return
+        try:
+            self._is_asking = True
+            self._line.run(self._ask)
+        except BaseException:  # Ctrl-C: the next one asks.
+            self._is_asking = False
+            raise
 
     async def _ask(self, exchange: Exchange) -> None:
         pause = _PAUSE_SECONDS

@@ -1,0 +1,55 @@
+"""Clients with access keys at a whole server."""
+
+import threading
+from collections.abc import Callable
+
+import leasehold
+from leasehold.errors import NotAuthenticated
+from tests.client.worlds import SIGNAL_SECONDS
+from tests.server.running import RunningServer
+
+
+def _aside(work: Callable[[], object]) -> tuple[threading.Thread, list[Exception]]:
+    """Do something in a thread of its own; return it, and where what it raises will be."""
+    raised: list[Exception] = []
+
+    def note() -> None:
+        try:
+            work()
+        except Exception as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=note)
+    thread.start()
+    return thread, raised
+
+
+def test_a_key_that_is_revoked_loses_at_once_also_where_it_waits(server: RunningServer) -> None:
+    with leasehold.connect(server.url, api_key=server.key, holder="admin") as admin:
+        made = admin.access.create("holder")
+        with (
+            admin.acquire("door"),
+            leasehold.connect(server.url, api_key=made.text, holder="bob", timeout=5) as other,
+        ):
+            waiting = _aside(lambda: other.acquire("door", wait=SIGNAL_SECONDS))
+            watching = _aside(lambda: list(other.watch()))
+            for entry in admin.watch(after=0):
+                if entry.event.type == "lease.queued":
+                    break
+            admin.access.revoke(made.key.key_id)
+            for thread, raised in (waiting, watching):
+                thread.join(5)  # Before the claim would have asked by itself.
+                assert [type(error) for error in raised] == [NotAuthenticated]
+
+
+def test_a_client_of_one_tenant_learns_nothing_of_another(server: RunningServer) -> None:
+    with leasehold.connect(server.url, api_key=server.key, tenant="acme", holder="ann") as admin:
+        made = admin.access.create("operator")
+        admin.acquire("secret-plan").detach()
+    with leasehold.connect(server.url, api_key=server.key, tenant="other", holder="eve") as admin:
+        foreign = admin.access.create("operator")
+    with leasehold.connect(server.url, api_key=made.text, tenant="acme") as own:
+        assert [one.lease.resource for one in own.list().statuses] == ["secret-plan"]
+    with leasehold.connect(server.url, api_key=foreign.text, tenant="other") as other:
+        assert other.list().statuses == []
+        assert "secret-plan" not in repr(other.history())
