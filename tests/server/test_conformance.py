@@ -26,7 +26,6 @@ CHECKS = [
     status_code_conformance,
     content_type_conformance,
     response_schema_conformance,
-    negative_data_rejection,
 ]
 ENDING = [operation for operation in OPERATIONS if operation.path != STREAM]
 
@@ -46,7 +45,7 @@ def session(server: RunningServer) -> Iterator[requests.Session]:
         yield opened
 
 
-def call(case: Case[Any, Any], server: RunningServer, session: requests.Session) -> None:
+def call(case: Case[Any], server: RunningServer, session: requests.Session) -> None:
     """Send a request as it was drawn, with the server's own key unless it has another."""
     response = case.call(
         base_url=server.url,
@@ -54,7 +53,9 @@ def call(case: Case[Any, Any], server: RunningServer, session: requests.Session)
         headers={"Authorization": f"Bearer {server.key}"},
         timeout=PATIENCE_SECONDS,
     )
-    case.validate_response(response, checks=CHECKS)
+    # In a query everything is text, so what was drawn to be wrong there may have become right.
+    also = [] if case.method == "GET" else [negative_data_rejection]
+    case.validate_response(response, checks=CHECKS + also)
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["right", "wrong"])
@@ -75,7 +76,7 @@ def test_every_answer_conforms(
         suppress_health_check=list(HealthCheck),
     )
     @given(strategy)
-    def conforms(case: Case[Any, Any]) -> None:
+    def conforms(case: Case[Any]) -> None:
         call(case, server, session)
 
     conforms()
