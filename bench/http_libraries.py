@@ -2,8 +2,8 @@
 
 Not part of `make bench`: run it by itself, in an environment that has all three.
 
-    python -m venv /tmp/libraries && /tmp/libraries/bin/pip install aiohttp httpx niquests
-    /tmp/libraries/bin/python bench/http_libraries.py
+    python -m venv libraries && libraries/bin/pip install aiohttp httpx niquests
+    libraries/bin/python bench/http_libraries.py
 
 The server at the other end does nothing but answer, in a process of its own. A request is the size of a
 command, a reply the size of a grant.

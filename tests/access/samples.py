@@ -91,12 +91,8 @@ _NEW = {"new_lease_id": "a-new-lease"}
 _PROPOSES = {"acquire": "lease_id", "derive": "lease_id", "claim_workflow": "lease_id"}
 """Requests in which the lease id is one that they propose."""
 _NUMBERS = {"mark_workflow_guard": {"token": 1}}
-_KEYS = {
-    "sweep": {"key": "lease_id"},
-    "create_access_key": {"key_id": None},
-    "retire_key": {},
-    "vouch_for_key": {},
-}
+_ASKED: dict[str, set[str]] = {"derive": {"budget"}, "change_setting": {"value", "resource"}}
+"""Fields that have a default, and say something here."""
 
 
 def built(kind: type[Any], names: Mapping[str, Any]) -> Any:
@@ -118,10 +114,6 @@ def built(kind: type[Any], names: Mapping[str, Any]) -> Any:
     assert not lacking, f"{kind.__name__} has fields that nobody knows a value for: {lacking}"
     wanted = {field.name for field in fields if field.required} | set(names) | _ASKED.get(tag, set())
     return kind(**{field.name: values[field.name] for field in fields if field.name in wanted})
-
-
-_ASKED: dict[str, set[str]] = {"derive": {"budget"}, "change_setting": {"value", "resource"}}
-"""Fields that have a default, and say something here."""
 
 
 def mixtures(own: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

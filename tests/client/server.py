@@ -6,6 +6,7 @@ Each desk is mounted under a path of its own, so that a test gets its own in a m
 import asyncio
 import atexit
 import itertools
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,18 @@ from leasehold.registry import wire
 from leasehold.server.desk_route import DeskRoute
 
 _STOP_SECONDS = 30.0
+
+
+class _Server(uvicorn.Server):
+    """A server that says when it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.is_up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.is_up.set()
 
 
 class DeskServer:
@@ -37,11 +50,10 @@ class DeskServer:
             interface="asgi3",
             proxy_headers=False,
         )
-        self._server = uvicorn.Server(config)
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="desk-server", daemon=True)
+        self._server = _Server(config)
+        self._thread = threading.Thread(target=self._run, name="desk-server", daemon=True)
         self._thread.start()
-        assert started.wait(_STOP_SECONDS)
+        assert self._server.is_up.wait(_STOP_SECONDS)
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
 
     def mount(self, desk: Desk, caller_of: Callable[[Scope], Caller] | None = None) -> str:
@@ -81,16 +93,12 @@ class DeskServer:
         self._loop.call_soon_threadsafe(do)
         assert done.wait(_STOP_SECONDS)
 
-    def _run(self, started: threading.Event) -> None:
-        asyncio.run(self._serve(started))
+    def _run(self) -> None:
+        asyncio.run(self._serve())
 
-    async def _serve(self, started: threading.Event) -> None:
+    async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
-        serving = asyncio.ensure_future(self._server.serve())
-        while not self._server.started:
-            await asyncio.sleep(0.001)
-        started.set()
-        await serving
+        await self._server.serve()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         mounted, slash, path = scope["path"][1:].partition("/")

@@ -66,9 +66,11 @@ def test_the_public_names_are_these() -> None:
         "ReleaseReason",
         "RenewalDoesNotExtend",
         "RenewalsExhausted",
+        "ReplyLost",
         "Scope",
         "ScopeDenied",
         "ScopeExceeded",
+        "ServerUnreachable",
         "StaleToken",
         "StoreBusy",
         "StoreDamaged",
@@ -128,6 +130,8 @@ ERRORS = [
     ("StoreBusy", "StoreError", "STORE_BUSY", 503, 1),
     ("StoreFull", "StoreError", "STORE_FULL", 507, 1),
     ("StoreFailed", "StoreError", "STORE_FAILED", 503, 1),
+    ("ReplyLost", "StoreFailed", "REPLY_LOST", 503, 1),
+    ("ServerUnreachable", "StoreError", "SERVER_UNREACHABLE", 503, 1),
     ("StoreRejected", "StoreError", "STORE_REJECTED", 503, 1),
     ("StoreUnusable", "StoreError", "STORE_UNUSABLE", 503, 1),
     ("StoreDamaged", "StoreUnusable", "STORE_DAMAGED", 503, 1),
@@ -166,7 +170,7 @@ def test_every_error_is_public_and_no_two_have_one_code() -> None:
 def test_only_a_store_that_failed_and_a_job_that_is_not_known_leave_the_outcome_unknown() -> None:
     unknown = [one.__name__ for one in all_errors() if getattr(one, "outcome_unknown", False)]
 
-    assert unknown == ["StoreFailed", "JobUnknown"]
+    assert unknown == ["StoreFailed", "ReplyLost", "JobUnknown"]
 
 
 @pytest.mark.parametrize("code", list(RefusalCode))

@@ -88,5 +88,11 @@ def test_half_of_tls_is_refused() -> None:
         configured(None, {}, {"tls_key": "key.pem"})
 
 
+def test_the_example_for_a_deployment_is_understood() -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "deploy" / "leasehold.toml"
+
+    assert configured(example, {}, {}).values.is_tls
+
+
 def test_every_setting_says_what_it_means() -> None:
     assert all(described(name) for name in SETTINGS)

@@ -1,6 +1,7 @@
 """serve: a registrar for programs on other machines."""
 
 import os
+import sys
 from argparse import Namespace
 from pathlib import Path
 
@@ -77,7 +78,10 @@ def _serve(arguments: Namespace) -> int:
         out.line(json_of({"access_key": text}) if out.as_json else text)
         say_on_stderr("leasehold: the line above is an access key with all rights. It is not shown again.")
 
-    serve(found.values, group=arguments.group, print_key=print_key)
+    if not serve(found.values, group=arguments.group, print_key=print_key):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)  # The store is closed, and whoever is left would only be in the way of an orderly exit.
     return 0
 
 

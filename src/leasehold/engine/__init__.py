@@ -7,6 +7,7 @@
 - ``call``       one command on its way, and how its caller hears of the outcome
 - ``committer``  who runs the batches: the caller itself when nobody is in the way, a thread otherwise
 - ``desk``       what a client talks to         - ``registrar``  the authority itself, as a desk
+- ``wire``       how all that crosses a desk is spelled
 - ``questions``  what can be asked, as values   - ``replies``    the answers; ``status``: how leases stand
 - ``admission``  whether a caller may ask that
 - ``jobs``       what takes long, as values    - ``job_runner`` carries it out, and keeps the results a while

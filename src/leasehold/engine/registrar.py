@@ -65,6 +65,7 @@ class Registrar:
         """How many seconds a command waits for another process to finish writing."""
         self.ids = Ids()
         self.caller = caller
+        """Who asks at this desk."""
         self._is_guest = False
         self._also = also or {}
         self._jobs = jobs or JobRunner(store)

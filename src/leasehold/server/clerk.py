@@ -28,6 +28,7 @@ from leasehold.engine.wire import CancelJob, FindJob, Garbled, Item, StartJob, W
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.kernel.ledger.commands import Caller, Command
 from leasehold.server.doorbells import Doorbells
+from leasehold.server.problems import ServerStopping
 
 _THREADS = 16
 """How many questions are looked up at once."""
@@ -48,6 +49,7 @@ class Clerk:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="leasehold-clerk")
         self._finished: deque[_Batch] = deque()
         self._is_rung_for = False
+        self._is_closed = False
 
     async def carry_out(self, caller: Caller, desk: Desk, items: Sequence[Raw]) -> list[bytes]:
         """Return the outcomes of items, as they are spelled."""
@@ -69,10 +71,13 @@ class Clerk:
 
     async def aside(self, function: Callable[..., Any], *given: Any) -> Any:
         """Call something that blocks, without holding up the event loop."""
+        if self._is_closed:
+            raise ServerStopping("the server is being stopped; ask again when it is back")
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
 
     def close(self) -> None:
         """Take no more questions."""
+        self._is_closed = True
         self._threads.shutdown(wait=False)
 
     def _read(self, spelled: Raw) -> Item | Failure:

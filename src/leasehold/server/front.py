@@ -20,7 +20,7 @@ from leasehold.engine.clock import Ids
 from leasehold.errors import LeaseholdError
 from leasehold.server.configuration import Configuration
 from leasehold.server.identity import CALLER, Identity
-from leasehold.server.logs import FIELDS
+from leasehold.server.logs import FIELDS, RequestLog
 from leasehold.server.meters import Meters
 from leasehold.server.problems import (
     BadRequest,
@@ -39,7 +39,7 @@ CODE = "leasehold.code"
 
 _GUARDED = "/v1/"
 _SANE_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
-_logger = logging.getLogger("leasehold.server.requests")
+_logger = logging.getLogger(__name__)
 
 
 class _Gone(BaseException):
@@ -59,6 +59,7 @@ class Front:
         self._identity = identity
         self._configuration = configuration
         self._meters = meters
+        self._log = RequestLog()
         self._ids = Ids()
         self._under_way: set[asyncio.Task[Any]] = set()
         self._is_stopping = False
@@ -122,7 +123,7 @@ class Front:
             raise _too_large(maximum)
         try:
             async with asyncio.timeout(self._configuration.body_timeout):
-                body = await _whole(receive, maximum)
+                body = await _whole(receive, maximum, None if length is None else int(length))
         except TimeoutError:
             raise TooSlow(
                 f"the body was not here within {self._configuration.body_timeout:g} s; send it at once"
@@ -144,6 +145,10 @@ class Front:
         except TimeoutError:
             return False
         return True
+
+    def close(self) -> None:
+        """Write the rest of the log."""
+        self._log.flush()
 
     def hurry(self) -> None:
         """End what is under way: who waits is told to ask again."""
@@ -175,7 +180,7 @@ class Front:
             fields["code"] = answer.code
         if answer.note:
             fields["note"] = answer.note
-        _logger.info("request", extra={FIELDS: fields})
+        self._log.note(fields)
 
 
 _BODY_HEADERS = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
@@ -188,7 +193,8 @@ def _request_id(scope: Scope, ids: Ids) -> str:
     return ids.new()
 
 
-async def _whole(receive: Receive, maximum: int) -> bytes:
+async def _whole(receive: Receive, maximum: int, length: int | None) -> bytes:
+    """Return a body; if its length is known, without waiting to be told that this was all."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -200,7 +206,7 @@ async def _whole(receive: Receive, maximum: int) -> bytes:
         if size > maximum:
             raise _too_large(maximum)
         parts.append(part)
-        if not message.get("more_body"):
+        if size == length or not message.get("more_body"):
             return b"".join(parts)
 
 

@@ -3,10 +3,12 @@
 Promised: no access key's secret is ever in it, whatever a client sends, and wherever that ends up.
 """
 
+import asyncio
 import logging
 import re
 import sys
-from typing import Any
+import time
+from typing import Any, TextIO
 
 import msgspec
 
@@ -14,6 +16,8 @@ from leasehold.shapes import utc
 
 _SECRET = re.compile(r"(lh_[0-9A-Za-z-]{1,64})_[0-9A-Za-z_~+/=.-]+")
 """A whole access key: its id may be told, its secret may not."""
+
+_MOMENT_SECONDS = 0.05
 
 FIELDS = "leasehold_fields"
 """The attribute of a log record with what is told beside the message."""
@@ -38,11 +42,38 @@ class JsonLines(logging.Formatter):
         line |= getattr(record, FIELDS, {})
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
-        try:
-            spelled = msgspec.json.encode(line, enc_hook=str).decode()
-        except UnicodeEncodeError:
-            spelled = msgspec.json.encode({"message": repr(line)}).decode()
-        return without_secrets(spelled)
+        return _spelled(line)
+
+
+def _spelled(line: dict[str, Any]) -> str:
+    try:
+        spelled = msgspec.json.encode(line, enc_hook=str).decode()
+    except UnicodeEncodeError:
+        spelled = msgspec.json.encode({"message": repr(line)}).decode()
+    return without_secrets(spelled)
+
+
+class RequestLog:
+    """One line for each request, in the same form; written together, for there may be thousands a second."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._lines: list[str] = []
+
+    def note(self, fields: dict[str, Any]) -> None:
+        """Write a line, within a moment. In the event loop."""
+        moment = utc(time.time_ns())
+        head = {"at": moment, "level": "info", "logger": "leasehold.server.requests", "message": "request"}
+        if not self._lines:
+            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self.flush)
+        self._lines.append(_spelled(head | fields))
+
+    def flush(self) -> None:
+        """Write what was not written yet."""
+        lines, self._lines = self._lines, []
+        if lines:
+            self._stream.write("\n".join(lines) + "\n")
+            self._stream.flush()
 
 
 def log_as_json(level: str) -> None:

@@ -83,6 +83,8 @@ class Meters:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._counted: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+        """What counts an operation, by kind and outcome: to find it anew costs more than to count."""
         self._batches = Histogram(
             "leasehold_batch_commands", "Commands in one transaction.", buckets=_SIZES, registry=registry
         )
@@ -135,8 +137,14 @@ class Meters:
     def operation(self, kind: str, outcome: Outcome, seconds: float) -> None:
         """Count a command, or a question, and what became of it."""
         code = _code_of(outcome)
-        self._operations.labels(kind, code).inc()
-        self._seconds.labels(kind).observe(seconds)
+        counted = self._counted.get((kind, code))
+        if counted is None:
+            counted = self._counted[kind, code] = (
+                self._operations.labels(kind, code),
+                self._seconds.labels(kind),
+            )
+        counted[0].inc()
+        counted[1].observe(seconds)
         if code.islower():
             return
         error = error_with(code)

@@ -56,8 +56,12 @@ class CannotListen(LeaseholdError, code="CANNOT_LISTEN"):
     """The server cannot listen where it was told to."""
 
 
-def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str], None]) -> None:
-    """Serve until a signal comes. `print_key` gets the text of the first access key, once and never again."""
+def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str], None]) -> bool:
+    """Serve until a signal comes. `print_key` gets the text of the first access key, once and never again.
+
+    Returns whether all is over. If not, threads of the HTTP server are left, for clients that do not go: then
+    the process had better end without taking leave of them.
+    """
     log_as_json(configuration.log_level)
     if configuration.is_tls:
         _check_tls(configuration)
@@ -83,7 +87,9 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
         key = access.first_key(registrar)
         if key is not None:
             print_key(key)
-        asyncio.run(_Life(registrar, configuration, meters).live())
+        life = _Life(registrar, configuration, meters)
+        asyncio.run(life.live())
+        return not life.lingers
     finally:
         registrar.close()
 
@@ -113,6 +119,8 @@ class _Life:
         self._meters = meters
         self._signalled = asyncio.Event()
         self._hurried = asyncio.Event()
+        self.lingers = False
+        """Whether the HTTP server has not ended in time."""
 
     async def live(self) -> None:
         """Serve until a signal comes, and stop in order."""
@@ -169,10 +177,12 @@ class _Life:
             task.cancel()
         server.stop()  # type: ignore[no-untyped-call]
         await asyncio.wait({serving}, timeout=_CONNECTIONS_SECONDS)
+        self.lingers = not serving.done()
         serving.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await serving
         await service.close()
+        front.close()
         _log("stopped")
 
 

@@ -4,10 +4,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from leasehold.engine.questions import FindHead, FindWaiters
 from leasehold.engine.registrar import Registrar
 from leasehold.registry import REPLIES, all_families
 from leasehold.stores.memory import MemoryStore
 from tests.client.server import desk_server
+from tests.client.worlds import SIGNAL_SECONDS
+
+
+def until_waiting(registrar: Registrar, resource: str) -> None:
+    """Return when somebody waits for a resource."""
+    while True:
+        head = registrar.ask(FindHead())
+        if registrar.ask(FindWaiters(tenant="default", resource=resource)):
+            return
+        assert registrar.wait(head.position, SIGNAL_SECONDS)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import leasehold
 from leasehold.client.http.call import Call
 from leasehold.client.http.desk import RemoteDesk
-from leasehold.client.http.line import Lane
+from leasehold.client.http.lane import Lane
 from leasehold.engine.desk import Failure
 from leasehold.engine.questions import FindHolders, FindWaiters
 from leasehold.engine.registrar import Registrar
@@ -19,6 +19,7 @@ from leasehold.kernel.lease.commands import Acquire, Release
 from leasehold.kernel.ledger.commands import Command
 from leasehold.registry import wire
 from leasehold.work.law.commands import Succeed
+from tests.client.http.conftest import until_waiting
 from tests.client.http.scripted import Scripted
 from tests.client.processes import Python
 from tests.client.test_processes import in_a_fork
@@ -27,13 +28,6 @@ from tests.client.worlds import SIGNAL_SECONDS
 pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 _UNREACHABLE = "http://127.0.0.1:9"
-
-
-def _until_waiting(registrar: Registrar, resource: str, count: int = 1) -> None:
-    deadline = time.monotonic() + SIGNAL_SECONDS
-    while len(registrar.ask(FindWaiters(tenant="default", resource=resource))) != count:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
 
 
 def test_a_waiter_is_woken_and_does_not_poll(url: str, registrar: Registrar) -> None:
@@ -51,8 +45,8 @@ def test_a_waiter_is_woken_and_does_not_poll(url: str, registrar: Registrar) -> 
 
         thread = threading.Thread(target=wait)
         thread.start()
-        _until_waiting(registrar, "door")
-        time.sleep(1)  # Long enough for anybody who polls to be noticed.
+        until_waiting(registrar, "door")
+        thread.join(1)  # Long enough for anybody who polls to be noticed.
         assert desk.requests == 2, "the claim, and the stream"
         lease.release()
         released = time.monotonic()
@@ -81,7 +75,7 @@ async def test_the_callers_event_loop_goes_on_while_a_server_does_not_answer() -
             asking = asyncio.ensure_future(leases.acquire("door"))
             longest, last = 0.0, time.monotonic()
             while not asking.done():
-                await asyncio.sleep(0.001)
+                await asyncio.wait({asking}, timeout=0.001)
                 now = time.monotonic()
                 longest, last = max(longest, now - last), now
             with pytest.raises(leasehold.StoreFailed):
@@ -126,7 +120,7 @@ with leasehold.connect({url!r}) as leases:
 """
     with leasehold.Client(RemoteDesk(url)) as leases, leases.acquire("door"), Python(program) as other:
         assert other.read_line() == "waiting"
-        _until_waiting(registrar, "door")
+        until_waiting(registrar, "door")
         other.send(signal.SIGINT)
         assert other.ends() != 0
         assert registrar.ask(FindWaiters(tenant="default", resource="door")) == []

@@ -11,8 +11,9 @@ import leasehold
 from leasehold.client.http import line
 from leasehold.client.http.desk import RemoteDesk
 from leasehold.engine.port import EntryQuery
-from leasehold.engine.questions import FindWaiters, ReadLedger
+from leasehold.engine.questions import ReadLedger
 from leasehold.engine.registrar import Registrar
+from tests.client.http.conftest import until_waiting
 from tests.client.http.proxy import Proxy
 from tests.client.server import desk_server
 from tests.client.worlds import SIGNAL_SECONDS
@@ -106,8 +107,7 @@ def test_a_network_that_comes_back_in_time_costs_nothing(torn: str, proxy: Proxy
         deadline = time.monotonic() + 2
         while time.monotonic() < deadline:
             proxy.cut()
-            lease.ensure()
-            time.sleep(0.05)
+            assert not lease.lost.wait(0.05)
         lease.renew()
 
 
@@ -122,8 +122,7 @@ def test_a_waiter_whose_stream_was_cut_is_woken_by_the_next_one(
         won: list[leasehold.HeldLease] = []
         thread = threading.Thread(target=lambda: won.append(waiting.acquire("door", wait=SIGNAL_SECONDS)))
         thread.start()
-        while not registrar.ask(FindWaiters(tenant="default", resource="door")):
-            time.sleep(0.001)
+        until_waiting(registrar, "door")
         proxy.cut()
         began = time.monotonic()
         lease.release()

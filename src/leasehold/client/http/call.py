@@ -23,7 +23,7 @@ class Call:
     """One item on its way; its outcome is delivered once."""
 
     __slots__ = (
-        "_deliver",
+        "_hear",
         "_lock",
         "deadline",
         "has_left",
@@ -47,7 +47,7 @@ class Call:
         self.keys = _keys_of(item)
         self.deadline = deadline
         """When its caller stops waiting, by `time.monotonic()`."""
-        self._deliver = deliver
+        self._hear = deliver
         self._lock = lock
         self.has_left = False
         """Whether it is on its way at this moment."""
@@ -86,8 +86,12 @@ class Call:
             if self.is_answered:
                 return
             self.is_answered = True
+        self.deliver(outcome)
+
+    def deliver(self, outcome: Outcome) -> None:
+        """Let the caller hear an outcome; for who has made sure that it hears no other."""
         try:
-            self._deliver(outcome)
+            self._hear(outcome)
         except Exception:
             _logger.exception("what was to receive an outcome failed; the others get theirs")
 

@@ -19,71 +19,27 @@ import math
 import random
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections import deque
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from leasehold.client.http.call import Call
 from leasehold.client.http.exchange import Exchange, NotAnswered
+from leasehold.client.http.lane import Lane
 from leasehold.engine.desk import Failure
-from leasehold.engine.wire import ITEMS_MAXIMUM, FindJob, Garbled, Wire, read_reply, spell_request
+from leasehold.engine.wire import FindJob, Garbled, Wire, read_reply, spell_request
 from leasehold.errors import ClientClosed, ReplyLost, ServerUnreachable
 from leasehold.kernel.ledger.commands import Command
 
 COMMANDS_UNDER_WAY = 2
 QUESTIONS_UNDER_WAY = 4
 """How many requests of each kind are under way at once; what comes then is gathered."""
-_BYTES_TOGETHER = 512 << 10
 _ATTEMPT_SECONDS = 10.0
 """How long a request waits for its reply; then it is taken for lost, and sent again."""
 _PAUSE_SECONDS = 0.05
 _PAUSE_MAXIMUM_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
-
-
-class Lane:
-    """Items of one kind that wait, and the requests that carry others."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.waiting: deque[Call] = deque()
-        self.busy: Counter[str] = Counter()
-        """What the items under way are about."""
-        self.under_way: set[asyncio.Task[None]] = set()
-
-    def board(self) -> list[Call]:
-        """Take what can leave together now, in order."""
-        taken: list[Call] = []
-        left: deque[Call] = deque()
-        held: set[str] = set()
-        size = 0
-        while self.waiting:
-            call = self.waiting.popleft()
-            if call.is_answered:
-                continue
-            is_full = len(taken) == ITEMS_MAXIMUM or (taken and size + len(call.spelled) > _BYTES_TOGETHER)
-            if is_full:
-                left.append(call)
-                break
-            if any(key in held or key in self.busy for key in call.keys):
-                held.update(call.keys)
-                left.append(call)
-                continue
-            taken.append(call)
-            size += len(call.spelled)
-        self.waiting.extendleft(reversed(left))
-        self.busy.update(key for call in taken for key in call.keys)
-        return taken
-
-    def arrive(self, calls: Iterable[Call]) -> None:
-        """Note that items are not under way any more."""
-        for call in calls:
-            for key in call.keys:
-                if self.busy[key] == 1:
-                    del self.busy[key]
-                else:
-                    self.busy[key] -= 1
 
 
 class Line:
@@ -188,11 +144,10 @@ class Line:
         try:
             self._is_rung_for = True
             self._started().call_soon_threadsafe(self._take)
-        except BaseException as error:  # Ctrl-C: the next one rings.
-            self._is_rung_for = False
-            if not isinstance(
-                error, RuntimeError
-            ):  # It was closed; who closed it answers what was handed in.
+        except BaseException as error:
+            self._is_rung_for = False  # Ctrl-C: the next one rings.
+            # Who has closed the loop meanwhile answers everything that was handed in before.
+            if not (isinstance(error, RuntimeError) and self._is_closing):
                 raise
 
     def _take(self) -> None:
@@ -304,9 +259,10 @@ class Line:
             task.add_done_callback(self._background.discard)
 
     def _dismiss(self) -> None:
+        """Answer claims that nothing can have come of; the others have to hear, or be given back."""
         self._take()
-        for call in [call for call in self._known if not (call.gives_back or call.has_left)]:
-            call.fail(ClientClosed("this client was closed before the command was run"))
+        for call in [call for call in self._known if not call.gives_back and call.withdraw()]:
+            call.deliver(Failure.of(ClientClosed("this client was closed before the command was run")))
 
     def _finish(self) -> None:
         """End the loop once everything has its outcome, or at the latest."""
@@ -317,6 +273,7 @@ class Line:
             asyncio.get_running_loop().call_later(_LOOK_SECONDS / 10, self._finish)
             return
         for call in list(self._known):
+            call.come_back(may_have_run=call.has_left)
             call.fail(ClientClosed("this client was closed before the server answered"))
         for lane in (self._commands, self._questions):
             for task in lane.under_way:
