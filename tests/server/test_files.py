@@ -48,6 +48,19 @@ def test_nothing_is_granted_if_something_is_held(server: RunningServer, project:
     assert acquired(server, project, ["a.py"], "agent-8").status == 200
 
 
+def test_what_was_new_is_given_back_if_what_the_agent_had_cannot_be_upgraded(
+    server: RunningServer, project: str
+) -> None:
+    for agent in ("agent-7", "agent-9"):
+        acquired(server, project, ["b.py"], agent, mode="shared")
+
+    refused = acquired(server, project, ["a.py", "b.py"], "agent-7")
+
+    assert (refused.status, refused.body["holder"]) == (409, "agent-9")
+    while server.ask("GET", "/v1/files/in-the-way", project=project, path="a.py").body["leases"]:
+        pass  # It is given back without waiting for it.
+
+
 def test_what_an_agent_has_already_is_renewed_and_upgraded(server: RunningServer, project: str) -> None:
     (first,) = acquired(server, project, ["src/"], "agent-7", mode="shared", ttl=100).body["leases"]
 

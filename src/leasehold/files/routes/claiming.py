@@ -59,8 +59,9 @@ class FileClaims:
         try:
             return granted + [await self._renew(status, data) for status in had]
         except BaseException:
-            if command is not None:
-                self._session.send_blindly(undoing(command, self._session.ids.new()))
+            if command is not None:  # By the id it has now: waiting may have made the claim anew.
+                made = replace(command, lease_id=granted[0].lease.lease_id)
+                self._session.send_blindly(undoing(made, self._session.ids.new()))
             raise
 
     def _command(self, names: list[FileName], data: AcquireFilesBody) -> Acquire:

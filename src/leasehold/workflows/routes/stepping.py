@@ -10,7 +10,6 @@ from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import duration_ns
 from leasehold.engine.desk import answer_of
 from leasehold.errors import LeaseholdError
-from leasehold.kernel.ledger.commands import Command
 from leasehold.server import terms
 from leasehold.server.routing import Asking, JsonRequest, answers, ask_for
 from leasehold.workflows.errors import as_workflow_error
@@ -21,6 +20,7 @@ from leasehold.workflows.law.commands import (
     Finish,
     HandedOff,
     HandOff,
+    Step,
     Stepped,
     Transition,
 )
@@ -65,10 +65,9 @@ def _step(session: AsyncSession, data: StepBody) -> dict[str, Any]:
 
 
 async def _send(
-    request: JsonRequest, session: AsyncSession, command: Any, kind: type[_AnswerType]
+    request: JsonRequest, session: AsyncSession, command: Step, kind: type[_AnswerType]
 ) -> _AnswerType:
-    assert isinstance(command, Command)
-    terms.about(request, getattr(command, "lease_id", ""))
+    terms.about(request, command.lease_id)
     try:
         return answer_of(await session.send(command), kind)
     except LeaseholdError as error:
