@@ -149,7 +149,7 @@ def test_leases_are_listed_by_project_and_agent_page_by_page(server: RunningServ
     acquired(server, f"{project}-2", ["a.py"], "agent-0")
 
     listed: list[str] = []
-    page = {"next": ""}
+    page: dict[str, Any] = {"next": ""}
     while page["next"] is not None:
         page = server.ask("GET", "/v1/files", project=project, limit=2, after=page["next"]).body
         listed += [one["path"] for one in page["leases"]]
