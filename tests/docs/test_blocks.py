@@ -12,6 +12,7 @@ from tests.docs.running import Page, assert_shown, commands_in
 NOT_RUN = {
     "docs/how-to/connect-to-a-server.md": 2,
     "docs/how-to/serve.md": 3,
+    "docs/how-to/use-http.md": 5,  # tests/server/test_how_to.py runs them.
     "README.md": 2,
 }
 

@@ -184,3 +184,68 @@ def test_who_is_nowhere_has_to_say_where(tmp_path: Path, monkeypatch: pytest.Mon
     folder.rmdir()
     with pytest.raises(InvalidInput, match="working directory is gone"):
         name_of("a")
+
+
+@pytest.mark.parametrize(
+    ("path", "project", "resource"),
+    [
+        ("src/app.py", "shop", "/@shop/src/app.py"),
+        ("src/", "shop", "/@shop/src"),
+        ("v1.2/", "shop", "/@shop/v1.2/**"),
+        (".", "shop", "/@shop"),
+        ("src/**/*.py", "shop", "/@shop/src/**/*.py"),
+        (r"app/\[id].ts", "shop", r"/@shop/app/\[id].ts"),
+        ("a.py", "what?", r"/@what\?/a.py"),
+        ("/@shop/src/app.py", None, "/@shop/src/app.py"),
+        ("/srv/data", None, "/srv/data"),
+        ("/", None, "/"),
+        ("service://db", None, "service://db"),
+    ],
+)
+def test_a_caller_elsewhere_names_what_it_means(path: str, project: str | None, resource: str) -> None:
+    assert names.name_elsewhere(path, project=project).resource == resource
+
+
+def test_clones_here_and_callers_elsewhere_agree(repository: Path) -> None:
+    (repository / "v1.2").mkdir()
+    for path in ("src/app.py", "v1.2/", ".", "src/**/*.py"):
+        elsewhere = names.name_elsewhere(path, project=root_of(repository))
+        assert elsewhere == name_of(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "project", "field"),
+    [
+        ("src/app.py", None, "path"),
+        ("../app.py", "shop", "path"),
+        ("src/./app.py", "shop", "path"),
+        ("src//app.py", "shop", "path"),
+        ("/srv/", None, "path"),
+        ("/srv/app.py", "shop", "path"),
+        ("service://db", "shop", "path"),
+        ("src/[a", "shop", "path"),
+        ("src/[a/", "shop", "path"),
+        ("x" * 600, "shop", "path"),
+        ("a\nb", "shop", "path"),
+        ("", "shop", "path"),
+        ("a.py", "", "project"),
+        ("a.py", "my/shop", "project"),
+        ("a.py", "s" * 65, "project"),
+        ("a.py", "s\x07", "project"),
+        ("a.py", "\ud800", "project"),
+        ("\ud800", "shop", "path"),
+    ],
+)
+def test_what_nobody_elsewhere_can_mean_is_refused(path: str, project: str | None, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        names.name_elsewhere(path, project=project)
+    assert caught.value.field == field
+
+
+def test_nothing_is_looked_up_for_a_caller_elsewhere(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "link").symlink_to(repository / "src")
+    monkeypatch.setattr(names, "project_of", lambda folder: pytest.fail(f"looked at {folder}"))
+
+    assert names.name_elsewhere("link/app.py", project="shop").resource == "/@shop/link/app.py"

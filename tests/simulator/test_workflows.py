@@ -146,7 +146,7 @@ def test_a_subscription_that_goes_back() -> None:
     def eager(command: Any, draft: Draft) -> Any:
         record = following._subscription(command.tenant, command.name, draft)
         if record is None:
-            return following._not_found(command.name)
+            return following.not_found(command.name)
         following._move(record, command.position, command, draft)
         return following._subscribed(command, draft)
 

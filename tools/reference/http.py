@@ -1,12 +1,13 @@
 """The page about plain REST, from the OpenAPI document that the server gives, and about its settings."""
 
+import json
 from typing import Any
 
 from msgspec.structs import fields
 
 from leasehold.server.app import document
 from leasehold.server.configuration import PREFIX, Configuration, described
-from tools.reference.writing import name, page, table
+from tools.reference.writing import code, name, page, table
 
 _INTRODUCTION = """\
 What `leasehold serve` answers to programs in any language. `/openapi.json` says the same to tools, with types
@@ -52,7 +53,8 @@ def _operation(found: dict[str, Any], method: str, path: str, operation: dict[st
         parts.append(table(("parameter", "in", "required", "what it means"), rows))
     body = operation.get("requestBody")
     if body is not None:
-        parts.append(_body(found, body["content"]["application/json"]["schema"]))
+        schema = body["content"]["application/json"]["schema"]
+        parts += [_body(found, schema), *(code(json.dumps(one), "json") for one in schema["examples"])]
     statuses = ", ".join(name(status) for status in sorted(operation["responses"]))
     return "\n\n".join([*parts, f"Statuses: {statuses}."])
 

@@ -9,10 +9,8 @@ from msgspec import Meta, Struct
 from leasehold.access.aio.access import AsyncAccess
 from leasehold.access.law.model import AccessKey, Role
 from leasehold.access.questions import ListAccessKeys
-from leasehold.server.routing import Asking, answers, ask_for
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers, ask_for
 from leasehold.shapes import utc
-
-_PAGE_MAXIMUM = 1_000
 
 
 class CreateKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -135,7 +133,7 @@ async def create_key(
 async def list_keys(
     session: Asking,
     after: Annotated[str, QueryParameter(description="`next` of the page before.")] = "",
-    limit: Annotated[int, QueryParameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> AccessKeysBody:
     """Return a page of the keys of the tenant of the request, in the order of their ids."""
     keys: list[AccessKey] = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, Self
 
 from leasehold.client.holders import Holders
 from leasehold.client.inputs import name
@@ -38,6 +38,16 @@ class AnySession:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be copied, nor sent to another process; connect there")
+
+    def acting_as(self, holder: str) -> Self:
+        """Return this session for one call, on behalf of a holder that its caller names.
+
+        So a server speaks for many holders through one session; whatever else a session has is shared.
+        """
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.holders = Holders(name("holder", holder), self.caller)
+        return other
 
     def send_blindly(self, command: Command) -> None:
         """Send a command without waiting for its outcome; closing the client, or its end, does that."""

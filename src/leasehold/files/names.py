@@ -15,8 +15,9 @@ import re
 from typing import NamedTuple
 
 from leasehold.errors import InvalidInput
-from leasehold.files.project import project_of
+from leasehold.files.project import LONGEST_NAME, is_project_name, project_of
 from leasehold.kernel.lease.globs import BadPattern, escape, literal_prefix, parsed
+from leasehold.kernel.lease.paths import is_canonical
 from leasehold.kernel.ledger.limits import RESOURCE_BYTES
 
 _VIRTUAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
@@ -64,6 +65,51 @@ def resource_of(text: AnyPath) -> str:
     if isinstance(text, str) and (text.startswith("/@") or not is_path(text)):
         return text
     return name_of(text).resource
+
+
+def name_elsewhere(path: str, *, project: str | None = None) -> FileName:
+    """Return what a path is called that a caller on another machine means. Nothing is looked up.
+
+    With a project, the path counts from the top of its repository; a `/` at its end says that it is a folder.
+    Without, it has to be a name as the store has it: `/@PROJECT/src/app.py`, an absolute path with all links
+    resolved, or a virtual name. Special characters that are not escaped make it a pattern.
+    """
+    text = _text(path)
+    if project is not None:
+        resource = _inside(text, project)
+    elif text.startswith("/") or _VIRTUAL.match(text):
+        resource = text
+    else:
+        raise InvalidInput(
+            f"path {text!r:.80} is relative; name its project, or give the name that the store has for it: "
+            "/@PROJECT/…",
+            field="path",
+        )
+    if resource.startswith("/") and not is_canonical(resource):
+        raise InvalidInput(
+            f"path {text!r:.80} has an empty name, '.', '..' or a stray backslash in it; spell it without",
+            field="path",
+        )
+    resource = _checked(resource, text)
+    return FileName(resource, shown(resource))
+
+
+def _inside(text: str, project: str) -> str:
+    """Name a path that counts from the top of a project's repository."""
+    if not is_project_name(project):
+        raise InvalidInput(
+            f"project must be at most {LONGEST_NAME} bytes of printable text without a slash", field="project"
+        )
+    if text.startswith("/") or _VIRTUAL.match(text):
+        raise InvalidInput(
+            f"path {text!r:.80} is not inside a project; leave the project out, or the slash", field="path"
+        )
+    top = f"/@{escape(project)}"
+    if text in (".", "./"):
+        return top
+    resource = _checked(f"{top}/{text.removesuffix('/')}", text)
+    is_folder = text.endswith("/") and parsed(resource).is_file
+    return f"{resource}/**" if is_folder else resource
 
 
 def file_at(path: AnyPath) -> tuple[str, FileName]:

@@ -14,7 +14,7 @@ from leasehold.kernel.lease.globs import escape
 
 _DIGITS = 16
 """How much of a root commit's name is used: more than enough to tell projects apart."""
-_LONGEST_NAME = 64
+LONGEST_NAME = 64
 _SECONDS = 10.0
 _STEP = "set a name for it: git config leasehold.project NAME"
 
@@ -43,15 +43,20 @@ def top_of(folder: str) -> str | None:
     return folder
 
 
+def is_project_name(text: str) -> bool:
+    """Say whether a project can have a name."""
+    return bool(text) and "/" not in text and text.isprintable() and len(text.encode()) <= LONGEST_NAME
+
+
 @lru_cache(maxsize=64)
 def _project(top: str) -> Project:
     """Ask git. What it says stays: within one process, a project does not become another."""
     configured = _git(top, "config", "--get", "leasehold.project")
     if configured:
-        if "/" in configured or len(configured.encode()) > _LONGEST_NAME or not configured.isprintable():
+        if not is_project_name(configured):
             raise InvalidInput(
                 f"git's setting leasehold.project is {configured!r}; "
-                f"it must be at most {_LONGEST_NAME} bytes without a slash",
+                f"it must be at most {LONGEST_NAME} bytes without a slash",
                 field="project",
             )
         return Project(top, escape(configured))

@@ -5,6 +5,7 @@
 - ``app``        one ASGI application: the desk route in front, everything else by a router
 - ``desk_route`` what remote clients speak to; ``clerk`` has it carried out, ``doorbells`` rings
 - ``leases``, ``ledger``, ``events``, ``health``  routes, with ``bodies`` for what they take and give
+- ``terms``      what holders elsewhere do with leases, and how their claims wait
 - ``service``    what all routes share; ``sessions``: the desks they speak to, one for each caller
 - ``identity``   who asks, by the access key that was shown, and how often it may
 - ``recent``     the newest entries, for all who watch; ``follower``: waits for the ledger to grow

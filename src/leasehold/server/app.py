@@ -15,13 +15,18 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.response import Response
 
 from leasehold import __version__
+from leasehold.access import routes as access
 from leasehold.client.aio.session import AsyncSession
 from leasehold.enforcing.asgi import Application, Receive, Scope, Send
 from leasehold.errors import LeaseholdError
+from leasehold.files import routes as files
 from leasehold.server import events, health, leases, ledger
 from leasehold.server.front import CODE
-from leasehold.server.routing import JsonRequest, answer_problem
+from leasehold.server.routing import JsonRequest, answer_problem, refuse_unknown_query
 from leasehold.server.service import Service
+from leasehold.settings import routes as settings
+from leasehold.work import routes as work
+from leasehold.workflows import routes as workflows
 
 _DESK = "/v1/desk"
 _logger = logging.getLogger(__name__)
@@ -29,10 +34,12 @@ _logger = logging.getLogger(__name__)
 
 def _routers() -> tuple[Router, ...]:
     """Return the routes of every face."""
-    from leasehold.access import routes as access
-
     return (
         leases.router,
+        files.router,
+        work.router,
+        workflows.router,
+        settings.router,
         ledger.router,
         events.router,
         access.router,
@@ -84,6 +91,7 @@ def _router(service: Callable[[], Service]) -> Litestar:
             "readiness": Provide(lambda: readiness, sync_to_thread=False),
         },
         request_class=JsonRequest,
+        before_request=refuse_unknown_query,
         exception_handlers={Exception: refuse},
         openapi_config=_openapi(),
         logging_config=None,

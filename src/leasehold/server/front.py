@@ -92,12 +92,11 @@ class Front:
             if self._is_stopping:
                 answer.closes = True
                 raise ServerStopping("this server is being stopped; ask again in a moment")
+            body = b""
             if scope["path"].startswith(_GUARDED):
                 self._identity.caller_of(scope)
-            body = await self._body(scope, receive)
+                body = await self._body(scope, receive)  # Nobody else has anything to send.
             await self._application(scope, _Replay(body, receive), answer)
-        except _Gone:
-            raise
         except LeaseholdError as error:
             answer.closes = answer.closes or isinstance(error, BodyTooLarge | TooSlow)
             await answer.tell(error)

@@ -2,31 +2,23 @@
 
 Each request is one command or question at the desk of its caller; nothing goes around it. A lease that was
 acquired here is bound to nothing on this machine, and nobody renews it but its holder.
-
-A claim that waits takes no thread: the request stays open until the claim is granted, or its time is over. If
-its client has left, it leaves the queue.
 """
 
-import asyncio
-from typing import Annotated, Any
+from typing import Annotated
 
 from litestar import Router, get, post
 from litestar.params import Body, FromPath, FromQuery, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
-from leasehold.client.aio.session import AsyncSession
-from leasehold.client.aio.waiting_room import AsyncWaitingRoom
-from leasehold.client.inputs import claim_ids, duration_ns
-from leasehold.client.waits import Claim, ended_since, undoing
-from leasehold.engine.desk import answer_of
+from leasehold.client.inputs import duration_ns
 from leasehold.errors import error_of
-from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewed
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.commands import Acquire, Release, Renew, Revoke, Transfer, Wanted
+from leasehold.kernel.lease.commands import Acquire, Wanted
 from leasehold.kernel.lease.decision import not_found
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.server import terms
 from leasehold.server.bodies import (
     LEASE_EXAMPLE,
     AcquireBody,
@@ -46,12 +38,8 @@ from leasehold.server.bodies import (
     lease_body,
     waiter_body,
 )
-from leasehold.server.front import LEASE
-from leasehold.server.problems import ServerStopping
-from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for, told
-from leasehold.server.service import Service
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, JsonRequest, Serving, answers, ask_for, told
 
-_PAGE_MAXIMUM = 1_000
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
 
@@ -67,8 +55,9 @@ async def acquire(
     data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
 ) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
-    patience_ns = min(duration_ns("wait", data.wait), duration_ns("wait", service.configuration.wait_maximum))
-    lease_id, request_id = claim_ids(session.ids, data.request_id)
+    patience = terms.patience_ns(service, data.wait)
+    # Never an id of the caller's choosing: that it is taken would tell of another tenant's lease.
+    lease_id = session.ids.new()
     command = Acquire(
         tenant=session.tenant,
         lease_id=lease_id,
@@ -85,53 +74,18 @@ async def acquire(
         scope=None if data.scope is None else Scope(**asdict(data.scope)),
         budget=None if data.budget is None else Budget(**asdict(data.budget)),
         also=tuple(Wanted(resource=one.resource, mode=one.mode) for one in data.also),
-        wait=patience_ns > 0,
-        gives_up=patience_ns > 0,
+        wait=patience > 0,
+        gives_up=patience > 0,
         priority=data.priority,
         lock_delay_ns=duration_ns("lock_delay", data.lock_delay),
-        request_id=request_id,
+        request_id=lease_id if data.request_id is None else data.request_id,
     )
-    if patience_ns == 0:
-        granted = answer_of(await session.send(command), Granted)
-        if granted.ended:
-            raise ended_since(granted, request_id)
-    else:
-        granted = await _wait(request, service, session, command, patience_ns)
-    request.notes[LEASE] = granted.lease.lease_id
+    granted = await terms.claim(request, service, session, command, patience)
     return GrantBody(
         lease=granted_body(granted.lease, granted.expires_in_ns),
         also=[granted_body(lease, granted.expires_in_ns) for lease in granted.also],
         repeated=granted.repeated,
     )
-
-
-async def _wait(
-    request: JsonRequest, service: Service, session: AsyncSession, command: Acquire, patience_ns: int
-) -> Granted:
-    """Wait for a claim; leave the queue if the client has left, or the server stops."""
-    claim = Claim(command)
-    room = AsyncWaitingRoom(session, service.listeners)
-    waiting = asyncio.create_task(room.wait(claim, patience_ns))
-    left = asyncio.create_task(_departure(request))
-    stopped = asyncio.create_task(service.stopping.wait())
-    try:
-        await asyncio.wait({waiting, left, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if waiting.done():
-            granted, _ = waiting.result()
-            return granted
-        raise ServerStopping("this server is being stopped; the claim has left the queue, ask again")
-    finally:
-        is_answered = waiting.done()
-        for task in (waiting, left, stopped):
-            task.cancel()
-        await asyncio.gather(waiting, left, stopped, return_exceptions=True)
-        if not is_answered:
-            session.send_blindly(undoing(claim.command, session.ids.new()))
-
-
-async def _departure(request: JsonRequest) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 @get(
@@ -150,7 +104,7 @@ async def list_leases(
         QueryParameter(name="state", description="In these states; `any` for all. Default: active."),
     ] = None,
     after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
     wanted = ["active"] if states is None else [] if states == ["any"] else states
@@ -186,11 +140,9 @@ async def renew(
     data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
 ) -> LeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
-    request.notes[LEASE] = lease_id
-    (outcome,) = await _renewed(session, (lease_id,), data)
-    if isinstance(outcome, Refusal):
-        raise error_of(outcome)
-    return granted_body(outcome.lease, outcome.expires_in_ns)
+    terms.about(request, lease_id)
+    renewal = await terms.renew(session, lease_id, data.holder, data.ttl)
+    return granted_body(renewal.lease, renewal.expires_in_ns)
 
 
 @post(
@@ -206,7 +158,7 @@ async def renew_many(
     ],
 ) -> RenewedBody:
     """Extend up to 1,000 leases in one step; say of each how it stands, or why it was not extended."""
-    outcomes = await _renewed(session, tuple(data.lease_ids), data)
+    outcomes = await terms.renew_many(session, tuple(data.lease_ids), data.holder, data.ttl)
     return RenewedBody(
         outcomes=[
             RenewalBody(problem=told(error_of(outcome)))
@@ -215,17 +167,6 @@ async def renew_many(
             for outcome in outcomes
         ]
     )
-
-
-async def _renewed(session: AsyncSession, lease_ids: tuple[str, ...], data: RenewBody) -> tuple[Any, ...]:
-    command = Renew(
-        tenant=session.tenant,
-        lease_ids=lease_ids,
-        holder=data.holder,
-        ttl_ns=None if data.ttl is None else duration_ns("ttl", data.ttl),
-        request_id=session.ids.new(),
-    )
-    return answer_of(await session.send(command), Renewed).outcomes
 
 
 @post(
@@ -241,18 +182,9 @@ async def release(
     data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
 ) -> LeaseBody:
     """Give a lease back, or take back a claim that waits. To release what is over already is fine."""
-    request.notes[LEASE] = lease_id
-    command = Release(
-        tenant=session.tenant,
-        lease_ids=(lease_id,),
-        holder=data.holder,
-        reason=data.reason,
-        request_id=session.ids.new(),
-    )
-    (outcome,) = answer_of(await session.send(command), Released).outcomes
-    if isinstance(outcome, Refusal):
-        raise error_of(outcome)
-    return granted_body(outcome.lease, 0)
+    terms.about(request, lease_id)
+    ended = await terms.release(session, lease_id, data.holder, data.reason)
+    return granted_body(ended.lease, 0)
 
 
 @post(
@@ -275,15 +207,9 @@ async def revoke(
     data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
 ) -> LeaseBody:
     """Forcibly end a lease: for operators."""
-    request.notes[LEASE] = lease_id
-    command = Revoke(
-        tenant=session.tenant,
-        lease_id=lease_id,
-        operator=data.operator,
-        reason=data.reason,
-        request_id=session.ids.new(),
-    )
-    return granted_body(answer_of(await session.send(command), Ended).lease, 0)
+    terms.about(request, lease_id)
+    ended = await terms.revoke(session, lease_id, data.operator, data.reason)
+    return granted_body(ended.lease, 0)
 
 
 @post(
@@ -299,18 +225,8 @@ async def transfer(
     data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
 ) -> LeaseBody:
     """Hand a lease to another holder, under a new id and a higher token. The old one ends with it."""
-    new = session.ids.new()
-    command = Transfer(
-        tenant=session.tenant,
-        lease_id=lease_id,
-        holder=data.holder,
-        to=data.to,
-        new_lease_id=new,
-        ttl_ns=None if data.ttl is None else duration_ns("ttl", data.ttl),
-        request_id=new,
-    )
-    request.notes[LEASE] = lease_id
-    granted = answer_of(await session.send(command), Granted)
+    terms.about(request, lease_id)
+    granted = await terms.transfer(session, lease_id, data.holder, data.to, data.ttl)
     return granted_body(granted.lease, granted.expires_in_ns)
 
 

@@ -7,9 +7,8 @@ from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.server.bodies import HistoryBody, KeysBody, entry_body
-from leasehold.server.routing import Asking, answers
+from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
 
-_PAGE_MAXIMUM = 1_000
 _ENTRY_EXAMPLE = {
     "position": 7,
     "type": "lease.issued",
@@ -46,7 +45,7 @@ async def get_history(
         list[str] | None, QueryParameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
     after: Annotated[int, QueryParameter(ge=0, description="Continue after this position.")] = 0,
-    limit: Annotated[int, QueryParameter(ge=1, le=_PAGE_MAXIMUM)] = 100,
+    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
 ) -> HistoryBody:
     """Return what happened, oldest first."""
     reader = AsyncReader(session)

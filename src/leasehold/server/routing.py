@@ -5,6 +5,8 @@ caller, whose desk admits or refuses every command and question; without a good 
 Names of resources travel in the query or the body: a `/` inside a path parameter would be another path.
 """
 
+from difflib import get_close_matches
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -32,6 +34,9 @@ Asking = NamedDependency[AsyncSession]
 Serving = NamedDependency[Service]
 """What all routes of a server share: what a handler asks for as `service`."""
 
+PAGE_MAXIMUM = 1_000
+"""How much of anything one answer of plain REST has."""
+
 
 class ProblemBody(msgspec.Struct, kw_only=True):
     """What went wrong, and what to do next. The facts that are known stand beside these, by name."""
@@ -50,13 +55,23 @@ class JsonRequest(Request[Any, Any, Any]):
         return cast(Scope, self.scope)
 
     async def json(self) -> Any:
-        """Return the body; raise BadRequest if it cannot be read."""
+        """Return the body; raise BadRequest if it cannot be read, and InvalidInput if it is something else.
+
+        The router itself would take the text "30" for a number, as it has to in a query.
+        """
         try:
-            return await super().json()
+            body = await super().json()
         except UnicodeDecodeError:
             raise BadRequest("the body is not UTF-8; send JSON in UTF-8") from None
         except RecursionError:
             raise BadRequest("the body is nested too deeply; send less in one") from None
+        taken = self.route_handler.parsed_fn_signature.parameters.get("data")
+        if taken is not None:
+            try:
+                msgspec.convert(body, taken.annotation)
+            except msgspec.ValidationError as error:
+                raise _unlike(error) from None
+        return body
 
 
 def problems(*statuses: int) -> dict[int, ResponseSpec]:
@@ -133,6 +148,26 @@ _EXAMPLES: dict[int, dict[str, Any]] = {
 }
 
 
+def refuse_unknown_query(request: Request[Any, Any, Any]) -> None:
+    """Refuse a query parameter that a route does not have: left out in silence, it would widen a search."""
+    if not request.scope["query_string"]:
+        return
+    known = _query_of(request.route_handler)
+    for name in request.query_params:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            step = f"did you mean {near[0]!r}?" if near else "/openapi.json lists what it takes"
+            raise InvalidInput(f"this path takes no query parameter {name!r:.80}; {step}", field=name)
+
+
+@cache
+def _query_of(handler: Any) -> frozenset[str]:
+    return frozenset(
+        getattr(field.kwarg_definition, "name", None) or name
+        for name, field in handler.parsed_fn_signature.parameters.items()
+    )
+
+
 def answer_problem(error: Exception) -> Response[bytes]:
     """Return an error as the answer to a request."""
     told = problem(_ours(error))
@@ -156,6 +191,13 @@ def _ours(error: Exception) -> Exception:
             return BadRequest(f"{error.detail}; send what /openapi.json says")
         case _:
             return error
+
+
+def _unlike(error: msgspec.ValidationError) -> InvalidInput:
+    """Return what is said about a body whose types are not those of the document."""
+    said, _, place = str(error).replace("`", "").partition(" - at $")
+    field = place.lstrip(".") or None
+    return InvalidInput(said if field is None else f"{field}: {said}", field=field)
 
 
 def _invalid(error: ValidationException) -> InvalidInput:

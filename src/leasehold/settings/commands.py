@@ -1,7 +1,7 @@
 """config: what is set, and changing it."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import add_holder_option, connected
 from leasehold.cli.naming import displayed, resource
@@ -119,7 +119,9 @@ def _list(arguments: Namespace) -> int:
     with connected(arguments) as client:
         found = client.settings.list()
     if out.as_json:
-        out.json({"settings": [_shape(one) for one in found]})
+        from leasehold.settings.shapes import setting_shape
+
+        out.json({"settings": [setting_shape(one) for one in found]})
         return 0
     out.table(_HEADINGS, [_row(one) for one in found])
     return 0
@@ -132,23 +134,6 @@ def _row(one: "SettingState") -> list[str]:
     everything = "store" if SETTINGS[one.key].is_store_wide else "all"
     where = displayed(one.resource) if one.resource else everything
     return [one.key, _spelled(one.value), where, when, one.changed_by or "-"]
-
-
-def _shape(one: "SettingState") -> dict[str, Any]:
-    from leasehold.shapes import utc
-
-    return {
-        "key": one.key,
-        "value": one.value,
-        "default": one.default,
-        "type": one.value_type,
-        "scope": one.scope,
-        "resource": one.resource or None,
-        "requires_restart": one.requires_restart,
-        "changed_at": None if one.changed_at_ns is None else utc(one.changed_at_ns),
-        "changed_by": one.changed_by,
-        "description": one.description,
-    }
 
 
 def _get(arguments: Namespace) -> int:

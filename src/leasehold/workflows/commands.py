@@ -1,7 +1,7 @@
 """workflow ls, show, actions, revoke, handoff: what people do with workflows."""
 
 from argparse import ArgumentParser, Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
@@ -133,7 +133,9 @@ def _list(arguments: Namespace) -> int:
     with connected(arguments) as client:
         page = client.workflows.page(after=arguments.after, limit=arguments.limit)
     if out.as_json:
-        out.json({"workflows": [_shape(status) for status in page]})
+        from leasehold.workflows.shapes import workflow_shape
+
+        out.json({"workflows": [workflow_shape(status) for status in page]})
         return 0
     if not page:
         out.line("no workflows")
@@ -153,7 +155,9 @@ def _show(arguments: Namespace) -> int:
     with connected(arguments) as client:
         status = _existing(client, arguments.workflow)
     if out.as_json:
-        out.json(_shape(status))
+        from leasehold.workflows.shapes import workflow_shape
+
+        out.json(workflow_shape(status))
         return 0
     workflow, lease = status.workflow, status.lease
     out.facts(
@@ -187,7 +191,9 @@ def _actions(arguments: Namespace) -> int:
         _existing(client, arguments.workflow)
         found = client.workflows.actions(arguments.workflow, after=arguments.after, limit=arguments.limit)
     if out.as_json:
-        out.json({"messages": [_message_shape(one) for one in found]})
+        from leasehold.workflows.shapes import message_shape
+
+        out.json({"messages": [message_shape(one) for one in found]})
         return 0
     rows = []
     for one in found:
@@ -276,31 +282,3 @@ def _existing(client: "Client", workflow_id: str) -> "WorkflowStatus":
             workflow_id=workflow_id,
         )
     return status
-
-
-def _shape(status: "WorkflowStatus") -> dict[str, Any]:
-    from leasehold.shapes import lease_shape, utc
-
-    workflow = status.workflow
-    return {
-        "workflow_id": workflow.workflow_id,
-        "state": workflow.state,
-        "epoch": workflow.epoch,
-        "holder": workflow.holder if status.is_owned else None,
-        "lease": None if status.lease is None else lease_shape(status.lease),
-        "handed_off": workflow.handed_off,
-        "accepted": bool(workflow.accepted_by),
-        "started_at": utc(workflow.started_at_ns),
-        "changed_at": utc(workflow.changed_at_ns),
-        "ended_at": utc(workflow.ended_at_ns),
-    }
-
-
-def _message_shape(delivery: "Delivery") -> dict[str, Any]:
-    import msgspec
-
-    from leasehold.workflows.models import Action
-
-    kind = "action" if isinstance(delivery.message, Action) else "event"
-    shape: dict[str, Any] = msgspec.to_builtins(delivery.message)
-    return {"position": delivery.position, "kind": kind, "token": delivery.token, **shape}

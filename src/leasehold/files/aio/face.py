@@ -20,6 +20,7 @@ from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.errors import Held, InvalidInput, LeaseholdError, LeaseLost, Refused
 from leasehold.files.aio.claiming import AsyncFileClaims, ClaimTerms
 from leasehold.files.aio.lease import AsyncHeldFiles
+from leasehold.files.aio.reader import AsyncFileReader
 from leasehold.files.inputs import check_request, facts_of, named, patience_of
 from leasehold.files.names import AnyPath, FileName, is_file_name, name_of
 from leasehold.files.questions import FindAround
@@ -63,6 +64,7 @@ class AsyncFiles:
         self._claims = claims
         self._terms = terms
         self._file_claims = AsyncFileClaims(session, holdings, claims, terms)
+        self._reader = AsyncFileReader(session)
         self._hearers: list[Callable[[LeaseEvent], None]] = []
 
     def name(self, path: AnyPath) -> FileName:
@@ -294,7 +296,7 @@ class AsyncFiles:
     async def heartbeat(self, agent: str | None = None) -> "list[FileLease]":
         """Renew everything that an agent holds, and return it: say so from time to time while it works."""
         name = self.agent(agent)
-        own = [one.lease.lease_id for one in await self._file_claims.held_by(name)]
+        own = [one.lease.lease_id for one in await self._reader.held_by(name)]
         renewed: list[FileLease] = []
         for result in await self._terms.renew_many(own, None, name):
             if isinstance(result, LeaseStatus):
@@ -315,12 +317,12 @@ class AsyncFiles:
 
     async def get_agent_leases(self, agent_id: str) -> "list[FileLease]":
         """Return the active file leases of an agent."""
-        own = await self._file_claims.held_by(text("agent_id", agent_id))
+        own = await self._reader.held_by(text("agent_id", agent_id))
         return [file_lease(one) for one in own if is_file_name(one.lease.resource)]
 
     async def get_all_leases(self) -> "list[FileLease]":
         """Return every active file lease."""
-        found = await self._file_claims.find(states=[LeaseState.ACTIVE])
+        found = await self._reader.find(states=[LeaseState.ACTIVE])
         return [file_lease(one) for one in found if one.is_live and is_file_name(one.lease.resource)]
 
     async def is_file_locked(self, file_path: AnyPath) -> bool:
@@ -341,7 +343,7 @@ class AsyncFiles:
     async def has_agent_lease(self, agent_id: str, file_path: AnyPath) -> bool:
         """Say whether an agent holds a path, or something that covers it."""
         wanted = named(file_path).resource
-        own = await self._file_claims.held_by(text("agent_id", agent_id))
+        own = await self._reader.held_by(text("agent_id", agent_id))
         return any(includes(one.lease.resource, wanted) for one in own)
 
     async def cleanup_expired_leases(self) -> int:
@@ -352,7 +354,7 @@ class AsyncFiles:
         """End every file lease, and every wait, of an agent that does not answer; return how many."""
         holder = text("agent_id", agent_id)
         count = 0
-        unended = await self._file_claims.find(holder=holder, states=[LeaseState.ACTIVE, LeaseState.PENDING])
+        unended = await self._reader.find(holder=holder, states=[LeaseState.ACTIVE, LeaseState.PENDING])
         for status in unended:
             if not is_file_name(status.lease.resource):
                 continue

@@ -9,9 +9,9 @@ from leasehold.client.blocking.lease import HeldLease
 from leasehold.client.blocking.session import Session
 from leasehold.client.blocking.terms import Terms
 from leasehold.client.holdings import Holdings
-from leasehold.client.inputs import Duration, claim_ids, duration_ns, page_query, whole_number
+from leasehold.client.inputs import Duration, claim_ids, duration_ns, whole_number
 from leasehold.client.waits import patience_ns
-from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases, Waiter
+from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import (
     AlreadyHeld,
     Held,
@@ -20,15 +20,12 @@ from leasehold.errors import (
     RenewalDoesNotExtend,
     RenewalsExhausted,
 )
+from leasehold.files.blocking.reader import FileReader
 from leasehold.files.names import FileName
-from leasehold.files.questions import FindAround
-from leasehold.files.refusals import Asked, explained
 from leasehold.kernel.lease.commands import Acquire, Wanted
-from leasehold.kernel.lease.model import LeaseState, Mode
+from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.paths import includes
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-
-_PAGE = 1_000
 
 
 class ClaimTerms(NamedTuple):
@@ -63,6 +60,7 @@ class FileClaims:
         self._holdings = holdings
         self._claims = claims
         self._terms = terms
+        self._reader = FileReader(session)
 
     def claim(
         self,
@@ -81,18 +79,10 @@ class FileClaims:
     def _claim(
         self, names: list[FileName], terms: ClaimTerms, on_lost: Callable[[LeaseholdError], None] | None
     ) -> list[Part]:
-        own = self.held_by(terms.agent)
-        renewed: dict[str, LeaseStatus] = {}
-        missing: list[FileName] = []
-        for name in names:
-            found = _covering(own, name.resource, terms.mode)
-            if found is None:
-                missing.append(name)
-            else:
-                renewed[found.lease.lease_id] = found
+        had, missing = had_already(self._reader.held_by(terms.agent), names, terms.mode)
         parts = self._acquire(missing, terms, on_lost) if missing else []
         try:
-            for status in renewed.values():
+            for status in had:
                 parts.append(self._renew(status, terms, on_lost))
         except BaseException:
             self.give_up(parts, terms.agent)
@@ -107,22 +97,6 @@ class FileClaims:
         new = tuple(part.held.lease_id for part in parts if part.is_new)
         if new:
             self._holdings.give_back(new, agent)
-
-    def held_by(self, agent: str) -> list[LeaseStatus]:
-        """Return every lease that an agent has and that stands."""
-        return [one for one in self.find(holder=agent, states=[LeaseState.ACTIVE]) if one.is_live]
-
-    def find(self, **query: Any) -> list[LeaseStatus]:
-        """Return all leases that a query asks for, page by page."""
-        found: list[LeaseStatus] = []
-        after = None
-        while True:
-            asked = page_query(self._session.tenant, after=after, limit=_PAGE, **query)
-            page: list[LeaseStatus] = self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
-            found += page
-            if len(page) < _PAGE:
-                return found
-            after = page[-1].lease.lease_id
 
     def _acquire(
         self,
@@ -157,24 +131,8 @@ class FileClaims:
             else:
                 held = [self._claims.acquire(command, lease_id, terms.agent, on_lost)]
         except Held as error:
-            raise (self.explain(error, names, terms.agent, terms.mode)) from None
+            raise (self._reader.explain(error, names, terms.agent, terms.mode)) from None
         return [Part(one, is_new=True, is_kept_here=False) for one in held]
-
-    def explain(self, error: Held, names: Sequence[FileName], agent: str, mode: Mode) -> Held:
-        """Return a refusal with all that its reader needs for the next step."""
-        blocker, waiting = None, 0
-        for name in names:
-            tenant = self._session.tenant
-            around: list[LeaseStatus] = self._session.ask(
-                FindAround(tenant=tenant, resource=name.resource, against=mode)
-            )
-            others = [status for status in around if status.lease.holder != agent]
-            if others:
-                blocker = max(others, key=lambda status: status.expires_in)
-                waiters: list[Waiter] = self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
-                waiting = len(waiters)
-                break
-        return explained(error, blocker, waiting, Asked([name.path for name in names], agent, mode))
 
     def _renew(
         self, status: LeaseStatus, terms: ClaimTerms, on_lost: Callable[[LeaseholdError], None] | None
@@ -188,7 +146,7 @@ class FileClaims:
                 )
             except Held as error:
                 name = FileName(lease.resource, lease.resource)
-                raise (self.explain(error, [name], terms.agent, Mode.EXCLUSIVE)) from None
+                raise (self._reader.explain(error, [name], terms.agent, Mode.EXCLUSIVE)) from None
         sent_ns = self._session.clock.tick_ns()
         try:
             status = self._terms.renew(lease.lease_id, terms.ttl, terms.agent)
@@ -212,6 +170,21 @@ def without_covered(names: Sequence[FileName]) -> list[FileName]:
         found = [other for other in found if not includes(name.resource, other.resource)]
         found.append(name)
     return found
+
+
+def had_already(
+    own: list[LeaseStatus], names: Sequence[FileName], mode: Mode
+) -> tuple[list[LeaseStatus], list[FileName]]:
+    """Return which of an agent's leases make a claim needless, and what is left of it to be acquired."""
+    had: dict[str, LeaseStatus] = {}
+    missing: list[FileName] = []
+    for name in names:
+        found = _covering(own, name.resource, mode)
+        if found is None:
+            missing.append(name)
+        else:
+            had[found.lease.lease_id] = found
+    return list(had.values()), missing
 
 
 def _covering(own: list[LeaseStatus], resource: str, mode: Mode) -> LeaseStatus | None:

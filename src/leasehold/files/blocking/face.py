@@ -20,6 +20,7 @@ from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.errors import Held, InvalidInput, LeaseholdError, LeaseLost, Refused
 from leasehold.files.blocking.claiming import ClaimTerms, FileClaims
 from leasehold.files.blocking.lease import HeldFiles
+from leasehold.files.blocking.reader import FileReader
 from leasehold.files.inputs import check_request, facts_of, named, patience_of
 from leasehold.files.names import AnyPath, FileName, is_file_name, name_of
 from leasehold.files.questions import FindAround
@@ -61,6 +62,7 @@ class Files:
         self._claims = claims
         self._terms = terms
         self._file_claims = FileClaims(session, holdings, claims, terms)
+        self._reader = FileReader(session)
         self._hearers: list[Callable[[LeaseEvent], None]] = []
 
     def name(self, path: AnyPath) -> FileName:
@@ -290,7 +292,7 @@ class Files:
     def heartbeat(self, agent: str | None = None) -> "list[FileLease]":
         """Renew everything that an agent holds, and return it: say so from time to time while it works."""
         name = self.agent(agent)
-        own = [one.lease.lease_id for one in self._file_claims.held_by(name)]
+        own = [one.lease.lease_id for one in self._reader.held_by(name)]
         renewed: list[FileLease] = []
         for result in self._terms.renew_many(own, None, name):
             if isinstance(result, LeaseStatus):
@@ -311,12 +313,12 @@ class Files:
 
     def get_agent_leases(self, agent_id: str) -> "list[FileLease]":
         """Return the active file leases of an agent."""
-        own = self._file_claims.held_by(text("agent_id", agent_id))
+        own = self._reader.held_by(text("agent_id", agent_id))
         return [file_lease(one) for one in own if is_file_name(one.lease.resource)]
 
     def get_all_leases(self) -> "list[FileLease]":
         """Return every active file lease."""
-        found = self._file_claims.find(states=[LeaseState.ACTIVE])
+        found = self._reader.find(states=[LeaseState.ACTIVE])
         return [file_lease(one) for one in found if one.is_live and is_file_name(one.lease.resource)]
 
     def is_file_locked(self, file_path: AnyPath) -> bool:
@@ -335,7 +337,7 @@ class Files:
     def has_agent_lease(self, agent_id: str, file_path: AnyPath) -> bool:
         """Say whether an agent holds a path, or something that covers it."""
         wanted = named(file_path).resource
-        own = self._file_claims.held_by(text("agent_id", agent_id))
+        own = self._reader.held_by(text("agent_id", agent_id))
         return any(includes(one.lease.resource, wanted) for one in own)
 
     def cleanup_expired_leases(self) -> int:
@@ -346,7 +348,7 @@ class Files:
         """End every file lease, and every wait, of an agent that does not answer; return how many."""
         holder = text("agent_id", agent_id)
         count = 0
-        unended = self._file_claims.find(holder=holder, states=[LeaseState.ACTIVE, LeaseState.PENDING])
+        unended = self._reader.find(holder=holder, states=[LeaseState.ACTIVE, LeaseState.PENDING])
         for status in unended:
             if not is_file_name(status.lease.resource):
                 continue

@@ -12,7 +12,7 @@ from leasehold.errors import EXIT_NOT_ACQUIRED
 from leasehold.work.commands.arguments import add_domain, add_retries, read_offset
 
 if TYPE_CHECKING:
-    from leasehold.work.law.answers import Acquired, Failed, Succeeded
+    from leasehold.work.law.answers import Failed, Succeeded
 
 _EXIT_CODES = "0 done · 76 the token is not that of the offset in flight · 1 error · 2 wrong usage"
 
@@ -67,6 +67,7 @@ exit codes: 0 acquired · 75 not acquired: it has to wait, is in flight, is term
 
 def _acquire(arguments: Namespace) -> int:
     from leasehold.work.law.answers import AcquireOutcome
+    from leasehold.work.shapes import acquired_shape
 
     out = Output(arguments)
     with connected(arguments, create=True) as client:
@@ -74,23 +75,11 @@ def _acquire(arguments: Namespace) -> int:
             arguments.domain, arguments.offset, ttl=arguments.ttl, max_retries=arguments.max_retries
         )
     if out.as_json:
-        out.json(_acquired_shape(acquired))
+        out.json(acquired_shape(acquired))
     else:
         token = "" if acquired.token is None else f" {acquired.token}"
         out.line(f"{acquired.outcome.value}{token}")
     return 0 if acquired.outcome is AcquireOutcome.ACQUIRED else EXIT_NOT_ACQUIRED
-
-
-def _acquired_shape(acquired: "Acquired") -> dict[str, Any]:
-    return {
-        "outcome": acquired.outcome.value,
-        "offset": acquired.offset,
-        "token": acquired.token,
-        "fence": acquired.fence,
-        "acquired_at_millis": acquired.acquired_at_millis,
-        "retry_count": acquired.retry_count,
-        "expires_in": acquired.expires_in,
-    }
 
 
 def _add_succeed(group: Group) -> None:
@@ -123,10 +112,12 @@ def _succeed(arguments: Namespace) -> int:
 
 
 def _tell_end(out: Output, ended: "Succeeded | Failed", facts: dict[str, Any]) -> None:
+    from leasehold.work.shapes import acquired_shape
+
     acquired = ended.acquired
     if out.as_json:
         shape = {"outcome": ended.outcome.value, **facts, "next_offset": ended.next_offset}
-        out.json(shape | {"acquired": None if acquired is None else _acquired_shape(acquired)})
+        out.json(shape | {"acquired": None if acquired is None else acquired_shape(acquired)})
         return
     words = [ended.outcome.value, *(f"{name} {fact}" for name, fact in facts.items())]
     if ended.next_offset is not None:

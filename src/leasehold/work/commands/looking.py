@@ -1,7 +1,7 @@
 """leasehold work ls, show, failed: nothing here changes anything."""
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration
@@ -58,8 +58,10 @@ def _ls(arguments: Namespace) -> int:
     with connected(arguments) as client:
         states = client.work.domains(after=arguments.after, limit=arguments.limit)
     if out.as_json:
+        from leasehold.work.shapes import state_shape
+
         for state in states:
-            out.json(_state_shape(state))
+            out.json(state_shape(state))
     elif not states:
         out.line("there are no domains")
     else:
@@ -84,12 +86,6 @@ def _state_row(state: "DomainState") -> list[str]:
 
 def _or_dash(number: int | None) -> str:
     return "-" if number is None else str(number)
-
-
-def _state_shape(state: "DomainState") -> dict[str, Any]:
-    from msgspec.structs import asdict
-
-    return asdict(state)
 
 
 def _add_show(group: Group) -> None:
@@ -130,7 +126,9 @@ def _show(arguments: Namespace) -> int:
 
 def _print_state(out: Output, state: "DomainState") -> None:
     if out.as_json:
-        out.json(_state_shape(state))
+        from leasehold.work.shapes import state_shape
+
+        out.json(state_shape(state))
         return
     acquired = state.acquired_at_millis
     out.facts(
@@ -178,22 +176,14 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
 
 
 def _failed(arguments: Namespace) -> int:
-    from leasehold.shapes import utc
+    from leasehold.work.shapes import failed_shape
 
     out = Output(arguments)
     with connected(arguments) as client:
         failed = client.work.failed(arguments.domain, after=arguments.after, limit=arguments.limit)
     if out.as_json:
         for one in failed:
-            failed_at = None if one.failed_at_ns is None else utc(one.failed_at_ns)
-            out.json(
-                {
-                    "offset": one.offset,
-                    "reason": one.reason,
-                    "retry_count": one.retry_count,
-                    "failed_at": failed_at,
-                }
-            )
+            out.json(failed_shape(one))
     elif not failed:
         out.line(f"no offset of {arguments.domain} was given up")
     else:

@@ -20,7 +20,6 @@ from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
 from leasehold.errors import AlreadyHeld, InvalidInput, LeaseholdError
 from leasehold.kernel.lease.answers import Granted
-from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.chain import Entry
@@ -38,6 +37,7 @@ from leasehold.workflows.errors import (
     as_workflow_error,
 )
 from leasehold.workflows.guarding import MONOTONIC
+from leasehold.workflows.law.claiming import queueing
 from leasehold.workflows.law.commands import Accept, Claim, HandedOff, HandOff, Marked, MarkGuard
 from leasehold.workflows.law.records import resource_of, workflow_of
 from leasehold.workflows.messages import PUBLISHED_TYPES, delivery_of
@@ -125,7 +125,7 @@ class AsyncWorkflows:
             except WorkflowEnded as error:
                 raise as_workflow_error(error, command.request_id) from None
             return await self._orchestrator(held, command.workflow_id, renew_below_ns)
-        held = await self._claims.wait(_waiting(command, priority), on_lost, patience)
+        held = await self._claims.wait(queueing(command, priority), on_lost, patience)
         try:
             # The claim may have been made anew on the way, under another id.
             command = replace(command, lease_id=held.lease_id, request_id=held.lease_id)
@@ -318,19 +318,3 @@ class AsyncWorkflows:
             holder=self._session.holders.current(),
         )
         answer_of(await self._session.send(command), Marked)
-
-
-def _waiting(command: Claim, priority: int) -> Acquire:
-    """Return the claim of the lease alone: who waits for a workflow stands in the queue for its lease."""
-    return Acquire(
-        tenant=command.tenant,
-        request_id=command.lease_id,
-        lease_id=command.lease_id,
-        resource=resource_of(command.workflow_id),
-        holder=command.holder,
-        ttl_ns=command.ttl_ns,
-        bound_to_boot=command.bound_to_boot,
-        metadata=command.metadata,
-        wait=True,
-        priority=priority,
-    )

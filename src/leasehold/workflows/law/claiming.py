@@ -8,6 +8,8 @@ and any end of that lease, whoever brings it about, leaves the workflow to the n
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire, Transfer
 from leasehold.kernel.lease.events import LeaseExpired, LeaseReleased, LeaseRevoked
@@ -64,6 +66,11 @@ def _acquire(command: Claim) -> Acquire:
         bound_to_boot=command.bound_to_boot,
         metadata=command.metadata,
     )
+
+
+def queueing(command: Claim, priority: int) -> Acquire:
+    """Return the claim of the lease alone: who waits for a workflow stands in the queue for its lease."""
+    return replace(_acquire(command), wait=True, priority=priority)
 
 
 def _cannot_be_the_claims(lease: Lease, command: Claim) -> Refusal | None:

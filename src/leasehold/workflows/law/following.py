@@ -92,7 +92,7 @@ def acknowledge(command: Acknowledge, draft: Draft) -> Refusal | Callable[[], Su
     """Move a subscription on. One that has come further stays where it is."""
     record = _subscription(command.tenant, command.name, draft)
     if record is None:
-        return _not_found(command.name)
+        return not_found(command.name)
     _move(record, max(command.position, record.position), command, draft)
     return _subscribed(command, draft)
 
@@ -104,7 +104,7 @@ def unsubscribe(command: Unsubscribe, draft: Draft) -> Refusal | Unsubscribed:
         return Unsubscribed(position=earlier.position)
     record = _subscription(command.tenant, command.name, draft)
     if record is None:
-        return _not_found(command.name)
+        return not_found(command.name)
     draft.append(
         SubscriptionClosed(
             tick=draft.now.tick,
@@ -150,7 +150,8 @@ def _move(record: Subscription, position: int, command: Subscribe | Acknowledge,
     )
 
 
-def _not_found(name: str) -> Refusal:
+def not_found(name: str) -> Refusal:
+    """Refuse to do anything with a subscription that there is not."""
     days = KEPT_NS // _DAY_NS
     return refuse(
         SUBSCRIPTION_NOT_FOUND,
