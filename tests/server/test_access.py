@@ -1,7 +1,9 @@
 """Access keys over HTTP: what each may do, and that a revoked one loses at once."""
 
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -105,6 +107,50 @@ def test_a_waiting_claim_of_a_revoked_key_is_refused_at_once(server: RunningServ
     waiting.join()
 
     assert (replies[0].status, replies[0].code) == (401, "NOT_AUTHENTICATED")
+
+
+def test_a_waiting_claim_is_refused_at_once_also_where_nobody_watches(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        key = made(server, "holder")
+        server.ask("POST", "/v1/leases", {"resource": "door", "holder": "ann", "ttl": 300})
+        refused_at: list[float] = []
+
+        def wait() -> None:
+            body = {"resource": "door", "holder": "bob", "wait": PATIENCE_SECONDS}
+            assert server.ask("POST", "/v1/leases", body, key=key["text"]).status == 401
+            refused_at.append(time.monotonic())
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        while not server.ask("GET", "/v1/queue", resource="door").body["waiters"]:
+            pass
+        revoked_at = time.monotonic()
+        server.ask("POST", f"/v1/access/{key['key_id']}/revoke", {})
+        waiting.join()
+
+    assert refused_at[0] - revoked_at < 5  # Who is not woken asks by itself after ten seconds.
+
+
+def test_a_stream_ends_with_its_key_also_while_much_happens(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--ping-seconds", "0.5") as server:
+        key = made(server, "viewer", expires=1.0)
+        watcher = Watcher(server, key=key["text"]).alive()
+        is_over = threading.Event()
+
+        def be_busy() -> None:
+            while not is_over.is_set():
+                server.ask("POST", "/v1/leases", {"resource": uuid4().hex, "holder": "ann"})
+
+        busy = threading.Thread(target=be_busy)
+        busy.start()
+        try:
+            ends = [event.data["code"] for event in watcher.events() if event.type == "end"]
+        finally:
+            is_over.set()
+            busy.join()
+            watcher.close()
+
+    assert ends == ["NOT_AUTHENTICATED"]
 
 
 def test_the_old_secret_of_a_rotated_key_is_good_for_the_overlap_only(server: RunningServer) -> None:

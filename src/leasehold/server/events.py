@@ -9,6 +9,7 @@ any more, and when the server stops. In the last two cases the last event is `en
 """
 
 import asyncio
+import time
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -83,10 +84,12 @@ class Stream:
         self._position = position
         self._admitted_at = 0
         """The change of access keys up to which the desk was asked."""
+        self._admitted_until = 0.0
+        """When to ask it again all the same: a key expires, and its old secret with it, without any event."""
 
     async def open(self, position: int | None) -> None:
         """Find out whether, and from where, this watcher may watch; raise why not."""
-        self._admitted_at = self._recent.access_changed
+        self._note_admission(self._recent.access_changed)
         head = await self._session.ask(FindHead())
         self._position = head.position if position is None else position
         await self._session.ask(self._filter.question(self._position))
@@ -133,19 +136,23 @@ class Stream:
     async def _next(self) -> list[Notice]:
         """Return what comes next, and move on behind it."""
         recent = self._recent
-        if self._admitted_at >= recent.access_changed:
+        if self._admitted_at >= recent.access_changed and time.monotonic() < self._admitted_until:
             known = recent.behind(self._position)
             if known is not None:
                 self._position = known[-1].entry.position
                 return list(filter(self._filter.takes, known))
         admitted_at = recent.access_changed
         followed: Followed = await self._session.ask(self._filter.question(self._position))
-        self._admitted_at = admitted_at
+        self._note_admission(admitted_at)
         if followed.entries:
             self._position = followed.entries[-1].position
         else:
             self._position = max(self._position, followed.end)  # There is nothing of interest before.
         return [Notice(entry) for entry in followed.entries]
+
+    def _note_admission(self, admitted_at: int) -> None:
+        self._admitted_at = admitted_at
+        self._admitted_until = time.monotonic() + self._service.configuration.ping_seconds
 
     def _sign_of_life(self) -> bytes:
         # Without data nothing is dispatched, but the id is taken over.
