@@ -73,6 +73,15 @@ def test_an_admin_of_one_tenant_stays_in_it(registrar: Registrar) -> None:
     expect(AccessKey, desk.call(revoke(mine.key_id, tenant="acme")))
 
 
+def test_a_page_of_keys_tells_nothing_of_the_keys_of_other_tenants(registrar: Registrar) -> None:
+    desk = desk_of(registrar, created(registrar, Role.ADMIN, "acme"))
+    (own,) = desk.ask(ListAccessKeys())
+    for number in range(20):
+        created(registrar, Role.VIEWER, f"tenant-{number}")
+
+    assert desk.ask(ListAccessKeys(after="0", limit=1)) == [own]
+
+
 def test_a_caller_bound_to_a_tenant_without_a_key_creates_no_key_for_all(registrar: Registrar) -> None:
     desk = registrar.for_caller(Caller(tenant="default"))
     assert denied(desk.call(create(Role.ADMIN)[1])) == "NOT_PERMITTED"

@@ -152,7 +152,7 @@ def record_key(key_id: str) -> str:
 def keys_of(tenant: str, after: str = "") -> tuple[str, str]:
     """Return the range of the keys of a tenant, or of those for all, behind an id."""
     mark = mark_of(tenant)
-    return _behind(after or mark), record_key(mark + _AFTER_IDS)
+    return _behind(max(after, mark)), record_key(mark + _AFTER_IDS)
 
 
 def every_key(after: str = "") -> tuple[str, str]:
