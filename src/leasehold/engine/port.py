@@ -11,7 +11,7 @@ the outcome is unknown. A store that notices at commit that what was read has ch
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import msgspec
 
@@ -81,6 +81,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pruned: Pruned | None = None
 
 
+Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""What every store can compare with; what has come over a wire is held to it."""
+
+
 class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which leases to list, in the order of their ids (for one client, the order of their grants)."""
 
@@ -91,7 +95,7 @@ class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     holder: str | None = None
     states: tuple[LeaseState, ...] = ()
     """Empty: any state."""
-    held_at_ns: int | None = None
+    held_at_ns: Number | None = None
     """Only those that were held at this wall time."""
     after: str | None = None
     """Continue after this lease id."""
@@ -101,8 +105,8 @@ class LeaseQuery(msgspec.Struct, frozen=True, kw_only=True):
 class EntryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which ledger entries to read, in order."""
 
-    after: int = 0
-    limit: int = 1_000
+    after: Number = 0
+    limit: Number = 1_000
     tenant: str | None = None
     lease_id: str | None = None
     resource: str | None = None

@@ -6,7 +6,7 @@ has does not exist for who asks about one. The head of the ledger, where it begi
 tenant, and anybody may ask for them.
 """
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.keys import Key
+from leasehold.kernel.ledger.limits import RESOURCES_PER_CLAIM
 
 PAGE_MAXIMUM = 10_000
 """How much of anything fits into one answer."""
@@ -126,7 +127,7 @@ class FindWon(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find
     answer = Granted | None
     right = Right.LOOK
 
-    lease_ids: tuple[str, ...]
+    lease_ids: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=RESOURCES_PER_CLAIM)]
 
 
 class ListLeases(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_leases"):

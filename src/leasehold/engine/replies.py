@@ -82,6 +82,7 @@ def _entries(question: ReadLedger, snapshot: Snapshot) -> list[Entry]:
 
 
 def _followed(question: FollowLedger, snapshot: Snapshot) -> Followed:
+    _check_limit(question.query.limit)
     query, gone = _query(question), snapshot.pruned
     if 0 < query.after < gone:
         raise HistoryPruned(

@@ -25,7 +25,7 @@ from msgspec.structs import fields, replace
 from leasehold.engine.desk import DEFECT, Desk, Failure, JobStatus, Outcome
 from leasehold.engine.questions import Question
 from leasehold.engine.wire import CancelJob, FindJob, Garbled, Item, StartJob, Wire
-from leasehold.errors import InvalidInput, LeaseholdError
+from leasehold.errors import InvalidInput, LeaseholdError, LimitExceeded
 from leasehold.kernel.ledger.commands import Caller, Command
 from leasehold.server.doorbells import Doorbells
 from leasehold.server.problems import ServerStopping
@@ -36,6 +36,15 @@ _NEWS_SECONDS = 30.0
 """How long a caller can wait for news of a job in one go."""
 _LOOK_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.25)
 """How long to wait from one look at a job to the next; the last is for all further ones."""
+_ANSWERS_BYTES = 64 << 20
+"""How much is answered in one reply before further questions in it are put off: a request is small, and can
+ask for a thousand pages. Commands are bounded by their number."""
+_FULL = Failure.of(
+    LimitExceeded(
+        f"the answers before this one have more than {_ANSWERS_BYTES} bytes; ask this in another request",
+        limit=_ANSWERS_BYTES,
+    )
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -55,6 +64,7 @@ class Clerk:
         """Return the outcomes of items, as they are spelled."""
         spell = self._wire.spell_outcome
         outcomes: list[bytes] = []
+        size = 0
         commands: list[Command] = []
         for spelled in items:
             item = self._read(spelled)
@@ -64,7 +74,10 @@ class Clerk:
             if commands:
                 outcomes += map(spell, await self._run(desk, commands))
                 commands = []
+            if size > _ANSWERS_BYTES:
+                item = _FULL
             outcomes.append(spell(item if isinstance(item, Failure) else await self._ask(desk, item)))
+            size += len(outcomes[-1])
         if commands:
             outcomes += map(spell, await self._run(desk, commands))
         return outcomes

@@ -4,7 +4,7 @@ An answer costs the same however long the backlog is; of ranges and domains it h
 """
 
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -93,7 +93,7 @@ class FindDomain(Question, frozen=True, kw_only=True, omit_defaults=True, tag="w
     right = Right.LOOK
 
     domain: str
-    ranges_from: int = 0
+    ranges_from: Annotated[int, msgspec.Meta(ge=0, le=OFFSET_MAXIMUM)] = 0
     limit: int = 100
 
 
@@ -123,7 +123,7 @@ class ListFailed(Question, frozen=True, kw_only=True, omit_defaults=True, tag="w
     right = Right.LOOK
 
     domain: str
-    after: int = -1
+    after: Annotated[int, msgspec.Meta(ge=-1, le=OFFSET_MAXIMUM)] = -1
     limit: int = 100
 
 
