@@ -60,7 +60,6 @@ async def _wait(
     command: Acquire | ChangeMode,
     patience: int,
 ) -> Granted:
-    await service.recent.start()  # It wakes who waits when an access key has changed.
     asked: Claim[Any] = Claim(command)
     room = AsyncWaitingRoom(session, service.listeners)
     waiting = asyncio.create_task(room.wait(asked, patience))
