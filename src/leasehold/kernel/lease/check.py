@@ -64,7 +64,7 @@ def check_command(command: LeaseCommand) -> Refusal | None:
         case Revoke():
             return (
                 check_text("lease_id", command.lease_id)
-                or check_text("operator", command.operator)
+                or _check_holder("operator", command.operator)
                 or check_text("reason", command.reason, REASON_BYTES)
             )
         case Derive():

@@ -59,7 +59,9 @@ def delay_after(ended: Lease, now: Now, token: int, authority: Authority) -> Lea
     for a delay confirms what it has won before it acts: what was never confirmed was never acted on.
     """
     unconfirmed = ended.ticket is not None and not ended.ticket.upgrade
-    if ended.end_reason == REBOOT or unconfirmed or ended.delayed_for:
+    # An operator may call a reason of its own the same, about a holder that is still at work.
+    rebooted = ended.end_reason == REBOOT and ended.ended_by == REGISTRAR
+    if rebooted or unconfirmed or ended.delayed_for:
         return None
     ttl_ns = ended.lock_delay_ns
     if ended.state is LeaseState.EXPIRED and ended.expires_tick is not None:
