@@ -123,6 +123,16 @@ def test_a_ledger_whose_end_is_not_sealed_is_noticed(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_server_is_ready_right_after_the_key_that_seals_was_rotated(tmp_path: Path) -> None:
+    with leasehold.connect(tmp_path / "store") as local:
+        local.rotate_key()
+    store = SqliteStore(tmp_path / "store")
+    try:
+        assert look(store)["ledger"] == "ok"
+    finally:
+        store.close()
+
+
 def test_a_key_that_asks_too_often_is_told_to_slow_down(tmp_path: Path) -> None:
     flags = ("--requests-per-second", "1", "--requests-burst", "3")
     with RunningServer(tmp_path / "store", *flags) as server:

@@ -121,7 +121,12 @@ def _check_sealed(store: Store) -> str:
         last = snapshot.entries(EntryQuery(after=snapshot.head.position - 1, limit=1))
         if not last or last[0].seal is None:
             return "the last entry is not sealed"
-        admitted = {key_id_of(key.public_key) for key in snapshot.signing_keys() if key.is_admitted}
+        # The entry that retires a key is the last one that it seals.
+        admitted = {
+            key_id_of(key.public_key)
+            for key in snapshot.signing_keys()
+            if key.retired_at_ns is None or key.retired_at_ns >= last[0].event.at_ns
+        }
         return (
             "ok" if sealed_by(last[0].seal) in admitted else "the last seal is of a key that is not admitted"
         )
