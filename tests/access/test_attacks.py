@@ -29,6 +29,7 @@ from leasehold.kernel.lease.answers import Released, Renewed, Waiting
 from leasehold.kernel.lease.commands import Derive, Release, Renew, Revoke, Transfer
 from leasehold.kernel.ledger.commands import Caller, Command, Right, SweepDue
 from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.settings.law import ChangeSetting
 from leasehold.testing.clock import FakeClock
 from tests.access.keys import create, created, desk_of, revoke, rotate
 from tests.engine.doubles import claim, expect, granted, release
@@ -229,6 +230,20 @@ def test_an_operator_has_no_job_done_that_is_for_admins(registrar: Registrar, jo
     for ask in (operator.find_job, operator.cancel_job):
         with pytest.raises(NotPermitted):
             ask("theirs")
+
+
+def test_nobody_writes_history_in_the_registrars_name(registrar: Registrar) -> None:
+    admin = desk_of(registrar, created(registrar, Role.ADMIN))
+    key = created(registrar, Role.VIEWER)
+    lease = granted(registrar.call(claim("door")))
+    ended = Revoke(lease_id=lease.lease_id, operator="registrar", reason="reboot", request_id="revoke")
+    changed = ChangeSetting(holder="registrar", key="max_renewals", value=3, request_id="change")
+
+    assert expect(Refusal, registrar.call(ended)).field == "operator"
+    for command in (changed, revoke(key.key_id, holder="registrar")):
+        assert denied(admin.call(command)) == "NOT_PERMITTED"
+    with pytest.raises(NotPermitted):
+        admin.start_job("mine", RotateKey(actor="registrar"))
 
 
 def test_who_may_have_no_job_done_learns_of_none(registrar: Registrar) -> None:

@@ -2,7 +2,7 @@
 
 Whatever is asked says which right it takes (`kernel.ledger.commands.Right`); what nobody has classified takes
 the highest. A key that is bound to holders is refused every change that does not name one of them as its
-holder.
+holder. No key lets its bearer ask in the registrar's own name.
 """
 
 from collections.abc import Collection
@@ -13,9 +13,13 @@ from leasehold.access.law.model import ACCESS, AccessRecord, record_key
 from leasehold.access.law.rules import refused
 from leasehold.kernel.ledger.commands import Caller, Right
 from leasehold.kernel.ledger.draft import Draft
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.records import Keys, Wanted
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.view import View
+
+_NAMES = ("holder", "operator", "actor")
+"""Fields that say who asks."""
 
 NOT_AUTHENTICATED = refused(
     "NOT_AUTHENTICATED", "this access key is not known, or not any more; ask an admin for another"
@@ -33,6 +37,8 @@ def admits(caller: Caller, asked: Any, draft: Draft) -> Refusal | None:
         return NOT_AUTHENTICATED  # It was let in as somebody else than this key's bearer.
     if record.role.right < asked.right:
         return _not_permitted(f"a {record.role} key does not allow that; ask for one that does")
+    if any(getattr(asked, field, None) == REGISTRAR for field in _NAMES):
+        return _not_permitted(f"{REGISTRAR!r} is the registrar's own name in history; give your own")
     if record.holders and asked.right > Right.LOOK and not _acts_as_one_of(record.holders, asked):
         names = ", ".join(record.holders)
         return _not_permitted(f"this access key is bound to the holders {names}, and acts for no other")
