@@ -2,6 +2,7 @@
 
 - ``verdict``       what a guard answers, and the exit code that says so
 - ``rivals``        whose lease is in whose way
+- ``records``       where to look who has leased what: a store at hand, or a server
 - ``asking``        what is asked of a store, and recorded there
 - ``claiming``      how an agent comes by the file that it is about to change
 - ``law``           what history keeps of somebody who went past a guard

@@ -1,32 +1,21 @@
-"""What guards ask a store, and have it record.
-
-Looking waits for no writer, makes no store, and loads only what it takes to look: hooks are run all the time.
-Claiming, releasing and recording a bypass go through a client.
-
-Where nobody has named a store and there is none, nobody has leased anything. A store that somebody has named
-must be there: without it nobody can tell.
-"""
+"""What guards ask a store, and have it record. Claiming and releasing go through a client."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from leasehold.engine.port import Store
 from leasehold.engine.questions import LeaseStatus
-from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.errors import InvalidInput
 from leasehold.files.names import FileName, entry_at
-from leasehold.files.questions import FindAround, around
+from leasehold.guards.records import PATIENCE_SECONDS, Records, desk_of, opened
 from leasehold.guards.rivals import in_the_way, speaks_for
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.paths import includes, is_glob
-from leasehold.kernel.ledger.authority import observe
-from leasehold.stores.locate import is_store, named, nearest, open_store, sqlite_path
+from leasehold.stores.locate import named
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
 
-PATIENCE_SECONDS = 4.0
-"""How long a guard waits for another process to finish writing."""
 _PATHS_TOLD = 5
 """How many paths a command to type next has, of those that one lease is in the way of."""
 
@@ -74,69 +63,26 @@ def target_of(path: str) -> Target:
         raise
 
 
-@contextmanager
-def opened(url: str | None) -> Iterator[Store | None]:
-    """Open a store to look into it; None if there is none, and nobody has named any."""
-    address = named(url)
-    if address is None:
-        address = nearest()
-        path = sqlite_path(address)
-        if path is None or not is_store(path):
-            yield None
-            return
-    store = open_store(address, create=False)
-    try:
-        if sqlite_path(store.url) is None:
-            raise StoreUnusable(f"{store.url} is gone when this command ends; name a folder with --store")
-        if not _is_current(store):
-            # The machine has rebooted, or the store was moved: who tells the time has to record that first.
-            store.close()
-            store = _open_epoch(address)
-        yield store
-    finally:
-        store.close()
-
-
-def _is_current(store: Store) -> bool:
-    with store.snapshot() as snapshot:
-        return observe(snapshot.authority, snapshot.reading()) is None
-
-
-def _open_epoch(address: str) -> Store:
-    from leasehold.engine.recording import open_epoch
-    from leasehold.registry import FAMILIES
-
-    store = open_store(address, create=False, families=FAMILIES)
-    try:
-        open_epoch(store)
-    except BaseException:
-        store.close()
-        raise
-    return store
-
-
-def refused(store: Store, targets: Sequence[Target], asker: Asker) -> list[Refused]:
+def refused(records: Records, targets: Sequence[Target], asker: Asker) -> list[Refused]:
     """Return the paths that somebody else has leased, or something around them, with who has them longest."""
     found = []
     for target in targets:
-        blocking = [one for one in standing(store, target.name, asker) if target.is_blocked_by(one)]
+        blocking = [one for one in standing(records, target.name, asker) if target.is_blocked_by(one)]
         by = in_the_way(blocking, asker.agent)
         if by is not None:
             found.append(Refused(target.name, by))
     return found
 
 
-def standing(store: Store, name: FileName, asker: Asker) -> list[LeaseStatus]:
+def standing(records: Records, name: FileName, asker: Asker) -> list[LeaseStatus]:
     """Return all leases that stand around a path."""
-    with store.snapshot() as snapshot:
-        return around(snapshot, FindAround(tenant=asker.tenant, resource=name.resource))
+    return records.around(asker.tenant, name.resource)
 
 
-def refusals(store: Store, found: Sequence[Refused], asker: Asker) -> list[str]:
+def refusals(records: Records, found: Sequence[Refused], asker: Asker) -> list[str]:
     """Say of each lease that is in the way whose it is, why, until when, and what to type next."""
     if not found:
         return []
-    from leasehold.engine.waiters import waiters
     from leasehold.errors import Held
     from leasehold.files.refusals import Asked, explained
 
@@ -145,8 +91,7 @@ def refusals(store: Store, found: Sequence[Refused], asker: Asker) -> list[str]:
         by_lease.setdefault(one.by.lease.lease_id, []).append(one)
     told = []
     for (first, by), *others in by_lease.values():
-        with store.snapshot() as snapshot:
-            waiting = len(waiters(snapshot, asker.tenant, first.resource))
+        waiting = records.waiting(asker.tenant, first.resource)
         paths = [first.path, *(other.name.path for other in others[: _PATHS_TOLD - 1])]
         asked = Asked(paths, asker.agent, Mode.EXCLUSIVE)
         told.append(str(explained(Held(f"{first.path} is held"), by, waiting, asked)))
@@ -181,8 +126,8 @@ def claim(names: Sequence[FileName], asker: Asker, reason: str) -> None:
 
 def release(asker: Asker, *, subagents: bool) -> int:
     """Give back every file lease of an agent, and of its subagents if they are meant too; return how many."""
-    with opened(asker.url) as store:
-        if store is None:
+    with opened(asker.url) as records:
+        if records is None:
             return 0
     with connected(asker) as client:
         agents = {
@@ -195,21 +140,11 @@ def release(asker: Asker, *, subagents: bool) -> int:
 
 def record_bypass(found: Sequence[Refused], asker: Asker, reason: str) -> None:
     """Have history say that an agent goes past the guard, and why; in parts that a command can carry."""
-    from leasehold.client.connect import open_registrar
     from leasehold.engine.desk import answer_of
     from leasehold.guards.law import Passed, RecordBypass, Recorded
-    from leasehold.kernel.lease.quotas import Quotas
     from leasehold.kernel.ledger.limits import BATCH_LEASES
 
-    desk = open_registrar(
-        asker.url,
-        durability="full",
-        group=False,
-        create=False,
-        as_is=False,
-        timeout=PATIENCE_SECONDS,
-        quotas=Quotas(),
-    )
+    desk = desk_of(asker.url)
     try:
         passed = [Passed(resource=name.resource, held_by=by.lease.holder) for name, by in found]
         for begin in range(0, len(passed), BATCH_LEASES):

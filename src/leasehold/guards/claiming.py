@@ -12,12 +12,12 @@ from leasehold.guards.asking import (
     Asker,
     Target,
     claim,
-    opened,
     record_bypass,
     refusals,
     refused,
     standing,
 )
+from leasehold.guards.records import opened
 from leasehold.guards.rivals import has_long
 
 _FRESH = 0.5
@@ -31,16 +31,17 @@ def take(
 
     Nobody else may have any of them; only those that are to be `claimed` are the agent's afterwards.
     """
-    with opened(asker.url) as store:
-        if store is not None:
-            found = refused(store, [Target(name) for name in names], asker)
+    with opened(asker.url) as records:
+        if records is not None:
+            found = refused(records, [Target(name) for name in names], asker)
             if found and not bypass:
-                return "\n".join(refusals(store, found, asker))
+                return "\n".join(refusals(records, found, asker))
             if not found and all(
-                has_long(standing(store, name, asker), asker.agent, name.resource, _FRESH) for name in claimed
+                has_long(standing(records, name, asker), asker.agent, name.resource, _FRESH)
+                for name in claimed
             ):
                 return ""
-    if store is not None and found:
+    if records is not None and found:
         record_bypass(found, asker, bypass)
         return ""
     if not claimed:

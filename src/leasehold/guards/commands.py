@@ -85,7 +85,8 @@ it, and so does whatever core.hooksPath names. `git commit --no-verify` skips it
 claude-code: before a tool of Claude Code writes a file, and at the end of a session, by an entry in
 .claude/settings.local.json. The file is claimed for the agent, and released at the end.
 
---store sets git's leasehold.url, so that several clones share one store; the store is made if need be.
+--store sets git's leasehold.url, so that several clones share one store, which is made if need be, or a
+server: http://… or https://…, with an access key in $LEASEHOLD_API_KEY.
 
 examples:
   leasehold guard install git

@@ -10,12 +10,12 @@ from leasehold.guards.asking import (
     Asker,
     Refused,
     Target,
-    opened,
     record_bypass,
     refusals,
     refused,
     target_of,
 )
+from leasehold.guards.records import opened
 from leasehold.guards.verdict import ALLOWED, Outcome, Verdict
 
 
@@ -49,11 +49,11 @@ def _told_by_git(case: Case) -> list[Target]:
 def _judge(targets: Sequence[Target], asker: Asker, bypass: str | None, found: list[Refused]) -> Verdict:
     if not targets:
         return ALLOWED
-    with opened(asker.url) as store:
-        if store is None:
+    with opened(asker.url) as records:
+        if records is None:
             return ALLOWED
-        found += refused(store, targets, asker)
-        reasons = refusals(store, found, asker)
+        found += refused(records, targets, asker)
+        reasons = refusals(records, found, asker)
     if not found:
         return ALLOWED
     if not bypass:

@@ -3,8 +3,9 @@
 import os
 
 from leasehold.errors import StoreUnusable
+from leasehold.guards.records import PATIENCE_SECONDS
 from leasehold.guards.repository import git, setting, work_tree
-from leasehold.stores.locate import sqlite_path
+from leasehold.stores.locate import is_server, sqlite_path
 
 KEY = "leasehold.url"
 _BEFORE = "leasehold.urlBefore"
@@ -12,19 +13,27 @@ _BEFORE = "leasehold.urlBefore"
 
 
 def install(url: str) -> str:
-    """Let this repository use a store, which is made if need be; return what was done."""
+    """Let this repository use a store, which is made if need be, or a server; return what was done."""
     from leasehold.client.connect import connect
 
     top = work_tree()
-    path = sqlite_path(url)
-    if path is None:
-        raise StoreUnusable(f"{url} is not shared by anybody; name a folder")
-    address = f"sqlite:///{os.path.abspath(os.path.expanduser(path))}"
-    connect(address).close()
+    address = _absolute(url)
+    with connect(address, timeout=PATIENCE_SECONDS) as client:
+        client.head()  # A server is asked for something before anybody relies on it.
     if setting(_BEFORE, folder=top, scope="--local") is None:
         git("config", _BEFORE, setting(KEY, folder=top, scope="--local") or "", folder=top)
     git("config", KEY, address, folder=top)
     return f"git's {KEY} is {address}"
+
+
+def _absolute(url: str) -> str:
+    """Return an address that means the same wherever it is read."""
+    if is_server(url):
+        return url
+    path = sqlite_path(url)
+    if path is None:
+        raise StoreUnusable(f"{url} is not shared by anybody; name a folder, or a server")
+    return f"sqlite:///{os.path.abspath(os.path.expanduser(path))}"
 
 
 def uninstall() -> list[str]:

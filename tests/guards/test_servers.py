@@ -1,0 +1,73 @@
+"""Guards that ask a server: the same answers as from a store at hand, and no yes where it cannot be asked."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.guards.conftest import Team, clone
+from tests.server.running import RunningServer
+
+ALLOWED, REFUSED, UNKNOWN = 0, 2, 3
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RunningServer]:
+    with RunningServer(tmp_path / "served") as running:
+        yield running
+
+
+@pytest.fixture
+def remote(team: Team, server: RunningServer) -> Team:
+    """A repository whose leases a server has, by git's setting."""
+    team.environment["LEASEHOLD_API_KEY"] = team.shell.environment["LEASEHOLD_API_KEY"] = server.key
+    team.run("guard", "install", "git", "--store", server.url)
+    team.run("guard", "install", "claude-code")
+    return team
+
+
+def test_a_guard_asks_the_server_that_clones_share(remote: Team, server: RunningServer) -> None:
+    other = clone(remote, "other")
+    remote.run("guard", "install", "git", "--store", server.url, at=other)
+    remote.run("acquire", "src/app.py", "--as", "ada", "--reason", "moving it")
+    refused = remote.run("guard", "src/app.py", "--as", "ben", code=REFUSED, at=other)
+    assert "src/app.py is held by ada (moving it)" in refused.err
+    assert "held by ada" in remote.commit("src/app.py", agent="ben", at=other).err
+    assert not (remote.top / ".leasehold").exists()
+    remote.run("release", "--all", "--as", "ada")
+    assert remote.run("guard", "src/app.py", "--as", "ben", code=ALLOWED, at=other).err == ""
+
+
+def test_a_bypass_is_in_the_history_of_the_server(remote: Team) -> None:
+    remote.run("acquire", "src/app.py", "--as", "ada")
+    remote.run("guard", "src/app.py", "--as", "ben", "--bypass", "it burns")
+    assert "guard.bypassed" in remote.run("history", "src/app.py").out
+
+
+def test_the_hook_claims_files_at_the_server_and_gives_them_back(remote: Team) -> None:
+    assert remote.hook(remote.edit("src/app.py")) == (ALLOWED, "", "")
+    assert remote.holders() == {"src/app.py": "session-1"}
+    assert remote.hook(remote.edit("src/app.py", "session-2")).code == REFUSED
+    assert remote.ends("SessionEnd", reason="clear").code == 0
+    assert remote.holders() == {}
+
+
+@pytest.mark.parametrize("key", ["lh_nobody_nothing", ""])
+def test_nobody_is_let_through_whom_the_server_does_not_know(remote: Team, key: str) -> None:
+    remote.run("guard", "src/app.py", "--as", "ben", code=UNKNOWN, LEASEHOLD_API_KEY=key)
+    assert remote.hook(remote.edit("src/app.py"), LEASEHOLD_API_KEY=key).code == REFUSED
+
+
+def test_nobody_is_let_through_while_the_server_is_gone(remote: Team, server: RunningServer) -> None:
+    server.stop()
+    gone = remote.run("guard", "src/app.py", "--as", "ben", code=UNKNOWN)
+    assert "could not tell" in gone.err
+    assert remote.hook(remote.edit("src/app.py")).code == REFUSED
+    assert remote.commit("src/app.py", agent="ben").code != 0
+
+
+def test_a_server_that_cannot_be_asked_is_not_installed(team: Team, server: RunningServer) -> None:
+    server.stop()
+    refused = team.run("guard", "install", "--store", server.url, code=1)
+    assert "cannot be reached" in refused.err
+    assert team.git("config", "--get", "leasehold.url").out == ""
