@@ -18,7 +18,11 @@ from collections.abc import Iterator
 import msgspec
 
 from simulator import SimulationFailed, Tally, Troupe, simulate
+from simulator.access_troupe import AccessTroupe
+from simulator.guard_troupe import GuardTroupe
+from simulator.settings_troupe import SettingsTroupe
 from simulator.work_troupe import WorkTroupe
+from simulator.workflow_troupe import WorkflowTroupe
 
 _SEEDS_PER_CHUNK = 20
 _FAILURES_SHOWN = 5
@@ -36,8 +40,10 @@ class Chunk(msgspec.Struct, kw_only=True):
 
 
 def troupes_of(seed: int) -> list[Troupe]:
-    """Return who plays in a world beside those who hold leases: work in every third, so others stay quick."""
-    return [WorkTroupe()] if seed % 3 == 0 else []
+    """Return who plays in a world beside those who hold leases: each family in turn, sometimes none."""
+    turns = (WorkTroupe, WorkflowTroupe, SettingsTroupe, AccessTroupe, GuardTroupe, None)
+    troupe = turns[seed % len(turns)]
+    return [] if troupe is None else [troupe()]
 
 
 def run_chunk(seeds: range) -> Chunk:
