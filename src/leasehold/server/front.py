@@ -38,6 +38,8 @@ CODE = "leasehold.code"
 """Which lease a request is about, and why it was refused, for the log: under these names in its scope."""
 
 _GUARDED = "/v1/"
+_PART_BYTES = 256 << 10
+"""How much of an answer is sent at once: a client has to take it before there is more."""
 _SANE_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
 _logger = logging.getLogger(__name__)
 
@@ -249,10 +251,18 @@ class _Answer:
             if self.closes:
                 headers.append((b"connection", b"close"))
             message = {**message, "headers": headers}
-        self._is_stream = self._is_stream or message.get("more_body", False)
+        body = memoryview(message.get("body", b""))  # Not copied again for every part of it.
+        self._is_stream = self._is_stream or message.get("more_body", False) or len(body) > _PART_BYTES
         if not self._is_stream:
-            await self._send(message)  # An answer in one piece is taken off our hands at once.
+            await self._send(message)  # A small answer in one piece is taken off our hands at once.
             return
+        # A large one would be kept for a client that takes nothing of it, for as long as that one stays.
+        while len(body) > _PART_BYTES:
+            await self._pass_on({**message, "body": bytes(body[:_PART_BYTES]), "more_body": True})
+            body = body[_PART_BYTES:]
+        await self._pass_on({**message, "body": bytes(body)})
+
+    async def _pass_on(self, message: Message) -> None:
         try:
             async with asyncio.timeout(self._timeout):
                 await self._send(message)
