@@ -153,6 +153,23 @@ def test_a_stream_ends_with_its_key_also_while_much_happens(tmp_path: Path) -> N
     assert ends == ["NOT_AUTHENTICATED"]
 
 
+def test_streams_of_one_key_leave_room_for_those_of_others(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--connections-maximum", "1000") as server:
+        greedy = made(server, "viewer")["text"]
+        for path in ("/v1/access", "/v1/leases"):  # Requests that were answered do not count.
+            server.ask("GET", path, key=greedy)
+        share = [Watcher(server, key=greedy).alive() for _ in range(100)]
+        refused = server.ask("GET", "/v1/events", key=greedy)
+        other = Watcher(server)
+
+        assert (refused.status, refused.code) == (429, "RATE_LIMITED")
+        assert other.response.status == 200
+        for watcher in (*share, other):
+            watcher.close()
+        while server.ask("GET", "/v1/leases", key=greedy).status == 429:
+            pass
+
+
 def test_the_old_secret_of_a_rotated_key_is_good_for_the_overlap_only(server: RunningServer) -> None:
     key = made(server, "viewer")
     assert server.ask("GET", "/v1/leases", key=key["text"]).status == 200

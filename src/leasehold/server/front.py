@@ -13,11 +13,14 @@ import asyncio
 import logging
 import re
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from leasehold.enforcing.asgi import Application, Message, Receive, Scope, Send
 from leasehold.engine.clock import Ids
-from leasehold.errors import LeaseholdError
+from leasehold.errors import LeaseholdError, RateLimited
 from leasehold.server.configuration import Configuration
 from leasehold.server.identity import CALLER, Identity
 from leasehold.server.logs import FIELDS, RequestLog
@@ -37,7 +40,10 @@ LEASE = "leasehold.lease"
 CODE = "leasehold.code"
 """Which lease a request is about, and why it was refused, for the log: under these names in its scope."""
 
-_GUARDED = "/v1/"
+_GUARDED = "v1/"
+_SHARES = 10
+_SHARE_LEAST = 100
+"""One access key has at most a tenth of all requests under way, or so many."""
 _PART_BYTES = 256 << 10
 """How much of an answer is sent at once: a client has to take it before there is more."""
 _SANE_ID = re.compile(rb"[0-9A-Za-z._:-]{1,128}")
@@ -64,6 +70,8 @@ class Front:
         self._log = RequestLog()
         self._ids = Ids()
         self._under_way: set[asyncio.Task[Any]] = set()
+        self._of_key: Counter[str] = Counter()
+        """How many of these are of each access key."""
         self._is_stopping = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -94,11 +102,12 @@ class Front:
             if self._is_stopping:
                 answer.closes = True
                 raise ServerStopping("this server is being stopped; ask again in a moment")
-            body = b""
-            if scope["path"].startswith(_GUARDED):
-                self._identity.caller_of(scope)
-                body = await self._body(scope, receive)  # Nobody else has anything to send.
-            await self._application(scope, _Replay(body, receive), answer)
+            if not scope["path"].lstrip("/").startswith(_GUARDED):  # The router takes // for /, too.
+                await self._application(scope, _Replay(b"", receive), answer)  # It takes no body.
+                return
+            with self._share_of(self._identity.caller_of(scope).access):
+                body = await self._body(scope, receive)
+                await self._application(scope, _Replay(body, receive), answer)
         except LeaseholdError as error:
             answer.closes = answer.closes or isinstance(error, BodyTooLarge | TooSlow)
             await answer.tell(error)
@@ -110,6 +119,24 @@ class Front:
         except Exception as error:
             _logger.exception("a defect", extra={FIELDS: {"request_id": answer.request_id}})
             await answer.tell(error)
+
+    @contextmanager
+    def _share_of(self, access: str) -> Iterator[None]:
+        """See to it that the streams and waits of one access key leave room for others."""
+        maximum = max(_SHARE_LEAST, self._configuration.connections_maximum // _SHARES)
+        if access and self._of_key[access] >= maximum:
+            raise RateLimited(
+                f"this access key has {maximum} requests under way; wait until some are answered",
+                retry_after=1.0,
+                limit=maximum,
+            )
+        self._of_key[access] += 1
+        try:
+            yield
+        finally:
+            self._of_key[access] -= 1
+            if not self._of_key[access]:
+                del self._of_key[access]
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the whole body of a request; refuse one that is too large, too slow, or no JSON."""
