@@ -89,6 +89,15 @@ def test_what_a_server_says_of_a_problem_are_facts_and_nothing_else() -> None:
     assert error.exit_code == 75
 
 
+@pytest.mark.parametrize("said", [0, -5, "soon", [], True])
+def test_no_server_has_a_client_ask_again_without_a_pause(said: Any) -> None:
+    body = _problem("SERVER_STOPPING", retry_after=said)
+    with Scripted(lambda count, asked: [http("503 Busy", body)]) as server:
+        error = _acquire(server.url, timeout=1.5)
+        assert len(server.asked) < 20
+    assert type(error) is leasehold.StoreError
+
+
 def test_a_reply_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "REPLY_BYTES_MAXIMUM", 100_000)
 

@@ -220,8 +220,11 @@ def _problem(body: bytes, status: int, retry_after: float | None) -> LeaseholdEr
     if known.code != code or (status >= 500 and not issubclass(known, StoreError)):
         known = _by_status(status)
     facts = {name: fact for name, fact in shape.items() if name in _FACTS}
-    if retry_after is not None:
-        facts.setdefault("retry_after", retry_after)
+    said = facts.pop("retry_after", retry_after)
+    if (
+        isinstance(said, int | float) and not isinstance(said, bool) and said > 0
+    ):  # Who is told anything else chooses for itself.
+        facts["retry_after"] = float(said)
     return known(detail[:_DETAIL_CHARACTERS], **facts)
 
 
