@@ -69,6 +69,23 @@ def test_a_holder_key_is_bound_to_its_holders_and_its_tenant(server: RunningServ
     )
 
 
+def test_a_key_that_is_bound_to_holders_has_their_leases_certified_and_no_others(
+    server: RunningServer,
+) -> None:
+    key = made(server, "holder", holders=["ci-*"])["text"]
+    leases = {}
+    for holder in ("ci-1", "ann"):
+        claim = {"resource": uuid4().hex, "holder": holder}
+        leases[holder] = server.ask("POST", "/v1/leases", claim).body["lease"]["lease_id"]
+
+    def status(lease: str, **query: str) -> int:
+        return server.ask("GET", f"/v1/leases/{leases[lease]}/certificate", key=key, **query).status
+
+    assert status("ci-1", holder="ci-1") == 200
+    assert status("ci-1") == status("ann") == status("ann", holder="ann") == 403
+    assert status("ann", holder="ci-1") == 403
+
+
 def test_metrics_are_for_keys_that_are_bound_to_no_tenant(server: RunningServer) -> None:
     assert server.ask("GET", "/metrics", key=made(server, "viewer")["text"]).status == 403
     assert server.ask("GET", "/metrics", key=made(server, "viewer", all_tenants=True)["text"]).status == 200

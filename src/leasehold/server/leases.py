@@ -249,9 +249,15 @@ async def get_queue(session: Asking, resource: FromQuery[str]) -> QueueBody:
     summary="Get a certificate of a lease",
     responses=answers(200, CertificateBody, {"certificate": "eyJhbGciOiJFZERTQSIs…"}, 404, 409, 410),
 )
-async def get_certificate(session: Asking, lease_id: FromPath[str]) -> CertificateBody:
+async def get_certificate(
+    session: Asking,
+    lease_id: FromPath[str],
+    holder: Annotated[
+        str, QueryParameter(description="Who has to hold it: needed with a key that is bound to holders.")
+    ] = "",
+) -> CertificateBody:
     """Return the registrar's signed word that a lease stands, for those who cannot ask it themselves."""
-    return CertificateBody(certificate=await AsyncReader(session).certificate(lease_id))
+    return CertificateBody(certificate=await AsyncReader(session).certificate(lease_id, holder=holder))
 
 
 router = Router(
