@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_key_that_is_bound_to_holders_has_their_leases_certified_and_no_others
         claim = {"resource": uuid4().hex, "holder": holder}
         leases[holder] = server.ask("POST", "/v1/leases", claim).body["lease"]["lease_id"]
 
-    def status(lease: str, **query: str) -> int:
+    def status(lease: str, **query: Any) -> int:
         return server.ask("GET", f"/v1/leases/{leases[lease]}/certificate", key=key, **query).status
 
     assert status("ci-1", holder="ci-1") == 200
