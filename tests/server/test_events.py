@@ -167,6 +167,32 @@ def test_a_reader_that_does_not_read_is_cut_off_and_resumes_without_a_gap(tmp_pa
         assert positions == list(range(last + 1, last + 6))
 
 
+def test_readers_that_do_not_read_cost_little_memory(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--send-timeout", "1") as server:
+        with leasehold.connect(tmp_path / "store") as local:
+            for number in range(1_000):
+                local.acquire(f"r{number}", metadata={"filler": "x" * 15_000}, ttl=600)
+        before = most_memory(server)
+        lazy = [server.socket() for _ in range(20)]
+        shown = f"Authorization: Bearer {server.key}"
+        for one in lazy:
+            one.sendall(f"GET /v1/events?after=1 HTTP/1.1\r\nHost: x\r\n{shown}\r\n\r\n".encode())
+        for _ in lazy:
+            while "was cut off" not in server.logged("request").get("note", ""):
+                pass
+        for one in lazy:
+            one.close()
+
+        assert (most_memory(server) - before) / len(lazy) < 12 << 20
+
+
+def most_memory(server: RunningServer) -> int:
+    """Return how many bytes a server has had in memory at most."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) << 10
+
+
 def test_what_local_programs_do_is_told_as_well(server: RunningServer, tmp_path: Path) -> None:
     with RunningServer(tmp_path / "store") as own, leasehold.connect(tmp_path / "store") as local:
         watcher = Watcher(own).alive()

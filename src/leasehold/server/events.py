@@ -33,7 +33,8 @@ from leasehold.server.recent import Notice
 from leasehold.server.routing import Asking, JsonRequest, Serving, problems
 from leasehold.server.service import Service
 
-_PAGE = 1_000
+_PAGE = 100
+"""How much is read at once for who is behind: each such watcher has as much of its own, until it takes it."""
 _CHUNK_BYTES = 64 << 10
 _ALL = "*"
 _POSITION_MAXIMUM = (1 << 63) - 1
