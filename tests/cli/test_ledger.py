@@ -59,7 +59,7 @@ def test_tables_are_rebuilt_from_the_ledger(shell: Shell) -> None:
     shell.run("acquire", "door", "--holder", "ann")
     tamper(shell, "UPDATE leases SET holder = 'eve'")
     shell.run("verify", code=1)
-    assert "rebuilt 1 lease" in shell.run("rebuild").out
+    assert "rebuilt 1 record from the ledger: lease 1, " in shell.run("rebuild").out
     shell.run("verify")
     assert shell.json("ls")["leases"][0]["holder"] == "ann"
 

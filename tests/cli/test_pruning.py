@@ -51,7 +51,7 @@ def test_old_history_goes_and_the_rest_verifies(old: Shell) -> None:
     old.run("verify", "--head", head)
     assert [entry["position"] for entry in old.run("history", "--json").json_lines] == [6]
     assert old.run("doctor").code == 0
-    assert "rebuilt 1 lease" in old.run("rebuild").out
+    assert "rebuilt 1 record from the ledger: lease 1, " in old.run("rebuild").out
     old.run("verify")
 
 

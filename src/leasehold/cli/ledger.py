@@ -186,8 +186,8 @@ def _rebuild(arguments: Namespace) -> int:
     if out.as_json:
         out.json(records)
     else:
-        made = ", ".join(counted(number, family) for family, number in records.items())
-        out.line(f"rebuilt {made} from the ledger")
+        made = ", ".join(f"{family} {number}" for family, number in records.items())
+        out.line(f"rebuilt {counted(sum(records.values()), 'record')} from the ledger: {made}")
     return 0
 
 

@@ -67,7 +67,7 @@ class Identity:
         if text is None:
             if not self._is_anonymous_allowed or not _is_meant_for_loopback(headers):
                 raise NotAuthenticated(
-                    "show an access key: `Authorization: Bearer lh_…`; "
+                    "show an access key: in LEASEHOLD_API_KEY, or as `Authorization: Bearer lh_…`; "
                     "an administrator makes one with `leasehold access create`"
                 )
             return LOCAL

@@ -41,7 +41,7 @@ def admits(caller: Caller, asked: Any, draft: Draft) -> Refusal | None:
         return _not_permitted(f"{REGISTRAR!r} is the registrar's own name in history; give your own")
     if record.holders and asked.right > Right.LOOK and not _acts_as_one_of(record.holders, asked):
         names = ", ".join(record.holders)
-        return _not_permitted(f"this access key is bound to the holders {names}, and acts for no other")
+        return _not_permitted(f"this access key is bound to the holders {names}; name one as the holder")
     return None
 
 
