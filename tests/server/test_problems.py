@@ -40,7 +40,7 @@ def test_who_shows_no_key_is_told_how_to_show_one() -> None:
         (errors.StoreFailed("failed"), 503, "1"),
         (ServerStopping("stopping"), 503, "1"),
         (errors.RateLimited("slow down", retry_after=0.01), 429, "1"),
-        (errors.StoreFull("full"), 507, None),
+        (errors.StoreFull("full"), 507, "1"),
         (BodyTooLarge("large"), 413, None),
     ],
 )

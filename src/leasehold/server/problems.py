@@ -17,6 +17,10 @@ _RETRY_SECONDS = 1
 """After how long to try again where the store could not be used, and nobody knows for how long."""
 
 
+_PASSING = (503, 507)
+"""What may be otherwise in a moment: the store cannot be used, or has no space left."""
+
+
 class BadRequest(LeaseholdError, code="BAD_REQUEST", http_status=400):
     """The request cannot be read."""
 
@@ -72,7 +76,7 @@ def problem(error: Exception) -> Problem:
     if isinstance(known, NotAuthenticated):
         headers["www-authenticate"] = 'Bearer realm="leasehold"'
     retry_after = known.retry_after
-    if retry_after is None and known.http_status == ServerStopping.http_status:
+    if retry_after is None and known.http_status in _PASSING:
         retry_after = _RETRY_SECONDS
     if retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(retry_after)))
