@@ -37,7 +37,7 @@ async def test_a_bearer_does_what_the_key_is_for(leases: Any) -> None:
         assert client.access.bearer() == issued.key
         with client.acquire("door", ttl=30) as lease:
             assert lease.certificate()
-        with pytest.raises(NotPermitted, match="a holder key does not allow that"):
+        with pytest.raises(NotPermitted, match="the role of this access key is holder, and that needs admin"):
             client.access.create("viewer")
         with pytest.raises(NotPermitted):
             client.settings.set("max_renewals", 1)

@@ -67,8 +67,8 @@ class Identity:
         if text is None:
             if not self._is_anonymous_allowed or not _is_meant_for_loopback(headers):
                 raise NotAuthenticated(
-                    "show an access key: `Authorization: Bearer lh_…`; "
-                    "an administrator makes one with `leasehold access create`"
+                    "show an access key: `Authorization: Bearer lh_…`, or with leasehold's own client "
+                    "$LEASEHOLD_API_KEY; an administrator makes one with `leasehold access create`"
                 )
             return LOCAL
         caller = self._bearer(text)
