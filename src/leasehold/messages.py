@@ -2,6 +2,7 @@
 
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.lease.quotas import Quotas
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 
@@ -17,8 +18,7 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
     left = "for an unknown time" if expires_in is None else f"for at most {expires_in:.1f} s more"
     match refusal.code:
         case RefusalCode.HELD:
-            step = "ask an operator to revoke it" if expires_in is None else "try again then, or ask them"
-            return f"{resource} is held by {holder} {left} unless renewed; {step}"
+            return _message_of_held(refusal, expires_in, left)
         case RefusalCode.ALREADY_HELD:
             return (
                 f"{resource} is already held by you ({holder}) as lease {lease}; "
@@ -45,6 +45,14 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
             return _message_of_input(refusal)
         case _:
             return _message_of_delegation(refusal, left)
+
+
+def _message_of_held(refusal: Refusal, expires_in: float | None, left: str) -> str:
+    resource, holder = refusal.resource, refusal.holder
+    if holder == REGISTRAR:
+        return f"{resource} is kept closed {left}, after a lease that was not released; try again then"
+    step = "ask an operator to revoke it" if expires_in is None else "try again then, or ask them"
+    return f"{resource} is held by {holder} {left} unless renewed; {step}"
 
 
 def _message_of_input(refusal: Refusal) -> str:

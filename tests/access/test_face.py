@@ -8,7 +8,7 @@ import pytest
 from leasehold.access import AccessKeyEnded, AccessKeyNotFound, LastAdminKey, NotAuthenticated, authenticate
 from leasehold.client.blocking.client import Client
 from leasehold.engine.registrar import Registrar
-from leasehold.errors import InvalidInput, NotPermitted
+from leasehold.errors import InvalidInput, LeaseholdError, NotPermitted
 from tests.client.worlds import World
 from tests.engine.doubles import registrar_of
 
@@ -37,11 +37,18 @@ async def test_a_bearer_does_what_the_key_is_for(leases: Any) -> None:
         assert client.access.bearer() == issued.key
         with client.acquire("door", ttl=30) as lease:
             assert lease.certificate()
-        with pytest.raises(NotPermitted, match="a holder key does not allow that"):
+        with pytest.raises(NotPermitted, match="the role of this access key is holder, and that needs admin"):
             client.access.create("viewer")
         with pytest.raises(NotPermitted):
             client.settings.set("max_renewals", 1)
     assert await leases.access.bearer() is None
+
+
+async def test_a_text_that_was_given_for_an_id_is_not_repeated(leases: Any) -> None:
+    issued = await leases.access.create("holder")
+    with pytest.raises(LeaseholdError, match="give the second part of its text") as refused:
+        await leases.access.rotate(issued.text)
+    assert issued.text not in str(refused.value)
 
 
 async def test_a_client_whose_key_is_revoked_can_do_nothing_more(leases: Any) -> None:

@@ -68,3 +68,12 @@ def test_watch_follows_until_it_is_interrupted(shell: Shell) -> None:
         watching.send(signal.SIGINT)
         result = watching.end()
         assert (result.code, result.out, result.err) == (130, "", "")
+
+
+def test_watch_keeps_apart_what_is_wider_than_its_column(shell: Shell) -> None:
+    shell.run("work", "acquire", "orders", "41", "--as", "ann")
+    watching = shell.start("watch", "--after", "0", "--holder", "ann")
+    watching.line()
+    assert "work.acquired" in watching.line().split()
+    watching.send(signal.SIGINT)
+    assert watching.end().code == 130

@@ -34,7 +34,7 @@ VALUES = (
 )  # fmt: skip
 
 COMMANDS = all_commands()
-ENDLESS = {"demo", "watch", "guard hook"} | COMMANDS.with_child
+ENDLESS = {"demo", "watch", "guard hook", "mcp", "serve"} | COMMANDS.with_child
 """Commands that end by themselves only after a while, if at all, or end the process with them."""
 QUICK = sorted(COMMANDS.by_name.keys() - COMMANDS.groups - ENDLESS)
 GLOBAL = {"--store", "--tenant", "--durability"}

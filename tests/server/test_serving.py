@@ -150,6 +150,7 @@ def test_what_lapsed_while_no_server_was_up_is_kept_for_its_holder(tmp_path: Pat
         holder = acquire(server, "door", "ann")
 
         assert (newcomer.status, newcomer.body["holder"]) == (409, "registrar")
+        assert "is kept closed for at most" in newcomer.body["detail"]
         assert holder.status == 201
         assert holder.body["lease"]["token"] > lease["token"]
 
@@ -192,11 +193,25 @@ def test_two_servers_do_not_share_a_port(tmp_path: Path) -> None:
         assert "choose others with --host and --port" in refused.stderr
 
 
+def test_a_start_that_fails_closes_nothing_and_makes_no_key(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server, leasehold.connect(tmp_path / "store") as local:
+        port = str(server.address[1])
+        before = local.head()
+
+        refused = run("serve", "--store", str(tmp_path / "store"), "--port", port)
+        new = run("serve", "--store", str(tmp_path / "other"), "--port", port)
+
+        assert (refused.returncode, new.returncode) == (1, 1)
+        assert local.head() == before, "the leases of the server that runs do not settle"
+        assert (new.stdout, (tmp_path / "other").exists()) == ("", False)
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
         (("--durability", "fast"), "power cut"),
         (("--store", "memory:"), "in memory"),
+        (("--store", "http://127.0.0.1:7017"), "is the address of a server"),
         (("--prot", "1"), "did you mean '--port'"),
         (("--port", "many"), "port cannot be 'many'"),
         (("--host", "0.0.0.0"), "in clear"),
@@ -225,6 +240,7 @@ def test_show_config_tells_where_each_value_came_from(tmp_path: Path) -> None:
         LEASEHOLD_SERVE_WAIT_MAXIMUM="60",
     )
     table = run("serve", "--show-config", "--port", "8080")
+    quiet = run("serve", "--show-config", "--json", "--no-log-requests")
 
     found = json.loads(shown.stdout)
     assert found["port"] == {"value": 8080, "from": "--port"}
@@ -232,6 +248,7 @@ def test_show_config_tells_where_each_value_came_from(tmp_path: Path) -> None:
     assert found["body_timeout"] == {"value": 7.0, "from": str(file)}
     assert found["host"] == {"value": "127.0.0.1", "from": "default"}
     assert "--port" in table.stdout
+    assert json.loads(quiet.stdout)["log_requests"]["value"] is False
 
 
 def test_anybody_on_this_machine_is_let_in_only_where_that_was_said(tmp_path: Path) -> None:

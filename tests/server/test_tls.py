@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import trustme
 
+import leasehold
+from leasehold.errors import ReplyLost, StoreUnusable
 from tests.server.running import RunningServer, ask_over
 
 
@@ -42,6 +44,12 @@ def test_a_server_with_a_certificate_speaks_tls_and_nothing_else(
         distrusting.close()
         with pytest.raises((http.client.HTTPException, OSError)):
             server.ask("GET", "/healthz")
+        for url, kind, said in (
+            (server.url, StoreUnusable, r"named with \$SSL_CERT_FILE"),
+            (server.url.replace("https", "http"), ReplyLost, "not one with https://"),
+        ):
+            with leasehold.connect(url, api_key=server.key) as leases, pytest.raises(kind, match=said):
+                leases.list()
         assert server.stop() == 0
 
 

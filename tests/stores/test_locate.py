@@ -258,6 +258,16 @@ def test_the_root_is_no_store(address: str) -> None:
         leasehold.connect(address)
 
 
+def test_a_host_and_a_port_are_not_taken_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match=r"write http://leases:7017, or \./leases:7017"):
+        leasehold.connect("leases:7017")
+    with leasehold.connect("./leases:7017") as local:
+        assert local.url.endswith("/leases:7017")
+
+
 def test_links_that_lead_in_a_circle_are_no_store(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(StoreUnusable, match="cannot be used as a store"):

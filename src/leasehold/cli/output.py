@@ -88,13 +88,13 @@ class Output:
             self.row(line, widths)
 
     def row(self, cells: Sequence[Cell], widths: Sequence[int]) -> None:
-        """Write cells padded to widths, and no spaces at the end of the line."""
+        """Write cells padded to widths, or wider if need be, and no spaces at the end of the line."""
         texts = list(cells)
         while texts and not width_of(texts[-1]):
             texts.pop()
         padded: list[Cell] = []
         for column, cell in enumerate(texts):
-            space = "" if column == len(texts) - 1 else " " * (widths[column] - width_of(cell) + 2)
+            space = "" if column == len(texts) - 1 else " " * max(widths[column] - width_of(cell) + 2, 2)
             padded += [cell, space]
         self.line(*padded)
 

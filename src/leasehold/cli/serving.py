@@ -2,7 +2,7 @@
 
 import os
 import sys
-from argparse import Namespace
+from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 
 from leasehold.cli.output import Output, json_of, say_on_stderr
@@ -47,7 +47,7 @@ exit codes: 0 stopped by a signal · 1 error · 2 wrong usage""",
             continue  # a global option
         flag = f"--{name.replace('_', '-')}"
         if is_switch(name):
-            parser.add_argument(flag, action="store_true", default=None, help=described(name))
+            parser.add_argument(flag, action=BooleanOptionalAction, help=described(name))
         else:
             parser.add_argument(flag, metavar=_METAVARS.get(name, "N"), help=described(name))
 

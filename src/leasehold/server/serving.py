@@ -37,7 +37,7 @@ from leasehold.server.front import Front
 from leasehold.server.logs import FIELDS, log_as_json
 from leasehold.server.meters import Meters
 from leasehold.server.service import Service
-from leasehold.stores.locate import locate, sqlite_path
+from leasehold.stores.locate import is_server, locate, sqlite_path
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _THREADS = 16
@@ -66,8 +66,14 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
     if configuration.is_tls:
         _check_tls(configuration)
     url = locate(configuration.store or None)
+    if is_server(url):
+        raise StoreUnusable(
+            f"{url} is the address of a server, and what is served is a folder on this machine; name it with "
+            "--store, or unset $LEASEHOLD_URL"
+        )
     if sqlite_path(url) is None:
         raise StoreUnusable("a server does not keep its leases in memory; name a folder with --store")
+    _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
     registrar = open_registrar(
         url,

@@ -101,6 +101,10 @@ def sqlite_path(address: str) -> Path | None:
             "http://host:port for a server",
             field="url",
         )
+    if separator and "/" not in scheme and rest.partition("/")[0].isdigit():
+        raise InvalidInput(
+            f"{address!r} could be a server or a folder; write http://{address}, or ./{address}", field="url"
+        )
     return Path(address)
 
 

@@ -11,7 +11,7 @@ from leasehold.access.law.model import ALL, AccessKey, Role
 from leasehold.access.questions import Bearer, FindBearer, ListAccessKeys
 from leasehold.access.secret import IssuedKey, KeyText, drawn, redrawn
 from leasehold.client.blocking.session import Session
-from leasehold.client.inputs import Duration, duration_ns, several, text
+from leasehold.client.inputs import Duration, duration_ns, name, several, text
 from leasehold.engine.desk import answer_of
 from leasehold.errors import InvalidInput
 
@@ -85,10 +85,11 @@ class Access:
 
     def list(self, *, tenant: str | None = None) -> list[AccessKey]:
         """Return the keys that are bound to a tenant; without one, all that there are for who asks."""
+        bound_to = None if tenant is None else name("tenant", tenant)
         keys: list[AccessKey] = []
         while True:
             after = keys[-1].key_id if keys else ""
-            page = self._session.ask(ListAccessKeys(tenant=tenant, after=after, limit=_PAGE))
+            page = self._session.ask(ListAccessKeys(tenant=bound_to, after=after, limit=_PAGE))
             keys += page
             if not page:
                 return keys

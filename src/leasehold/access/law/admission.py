@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from leasehold.access.law.commands import WILDCARD
-from leasehold.access.law.model import ACCESS, AccessRecord, record_key
+from leasehold.access.law.model import ACCESS, AccessRecord, Role, record_key
 from leasehold.access.law.rules import refused
 from leasehold.kernel.ledger.commands import Caller, Right
 from leasehold.kernel.ledger.draft import Draft
@@ -36,7 +36,10 @@ def admits(caller: Caller, asked: Any, draft: Draft) -> Refusal | None:
     if caller.tenant != (record.tenant or None):
         return NOT_AUTHENTICATED  # It was let in as somebody else than this key's bearer.
     if record.role.right < asked.right:
-        return _not_permitted(f"a {record.role} key does not allow that; ask for one that does")
+        needed = next(role for role in Role if role.right >= asked.right)
+        return _not_permitted(
+            f"the role of this access key is {record.role}, and that needs {needed}; ask an admin for one"
+        )
     if any(getattr(asked, field, None) == REGISTRAR for field in _NAMES):
         return _not_permitted(f"{REGISTRAR!r} is the registrar's own name in history; give your own")
     if record.holders and asked.right > Right.LOOK and not _acts_as_one_of(record.holders, asked):

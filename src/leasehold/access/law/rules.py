@@ -129,7 +129,11 @@ def refused(rule: str, detail: str) -> Refusal:
 
 
 def _not_found(key_id: str) -> Refusal:
-    return refused("ACCESS_KEY_NOT_FOUND", f"there is no access key {key_id}; list them to find the right id")
+    if "_" in key_id:  # It may be the text of a key, with its secret: it is not repeated.
+        detail = "that is not the id of an access key; give the second part of its text, between the `_`"
+    else:
+        detail = f"there is no access key {key_id}; list them to find the right id"
+    return refused("ACCESS_KEY_NOT_FOUND", detail)
 
 
 def _found(key_id: str, draft: Draft) -> AccessRecord | None:

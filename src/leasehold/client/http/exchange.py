@@ -123,7 +123,11 @@ class Exchange:
             ssl.SSLError,
         ) as error:
             raise NotAnswered(
-                StoreUnusable(f"{self._base} cannot be trusted: {error}; nothing was sent"), is_passing=False
+                StoreUnusable(
+                    f"{self._base} cannot be trusted: {error}; nothing was sent. An authority of your own is "
+                    "named with $SSL_CERT_FILE, and a server without TLS with http://"
+                ),
+                is_passing=False,
             ) from error
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NotAnswered(self._unreachable(error), is_passing=True) from error
@@ -174,7 +178,9 @@ class Exchange:
                 )
 
     def _strange(self, what: str) -> ReplyLost:
-        return ReplyLost(f"{self._base} {what[:_DETAIL_CHARACTERS]}; is that a leasehold server?")
+        return ReplyLost(
+            f"{self._base} {what[:_DETAIL_CHARACTERS]}; is that a leasehold server, and not one with https://?"
+        )
 
     def _unreachable(self, error: Exception) -> ServerUnreachable:
         why = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
