@@ -1,6 +1,7 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -392,7 +393,8 @@ def kill_at_once(process_ids: list[int]) -> None:
     """Kill processes so that none of them sees another one die."""
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for process_id in process_ids:
-            os.kill(process_id, number)
+            with suppress(ProcessLookupError):  # Whoever saw the first one die may have ended the second.
+                os.kill(process_id, number)
 
 
 def assert_nothing_outlives(killed: str, shell: Shell) -> None:

@@ -123,6 +123,7 @@ class _Life:
         self._registrar = registrar
         self._configuration = configuration
         self._meters = meters
+        self._signal_name = ""
         self._signalled = asyncio.Event()
         self._hurried = asyncio.Event()
         self.lingers = False
@@ -165,7 +166,7 @@ class _Life:
             _log("hurrying", signal=signal.Signals(number).name)
             self._hurried.set()
         else:
-            _log("stopping", signal=signal.Signals(number).name)
+            self._signal_name = signal.Signals(number).name
             self._signalled.set()
 
     async def _stop(
@@ -173,6 +174,8 @@ class _Life:
     ) -> None:
         front.stop()
         service.stop()
+        if self._signal_name:
+            _log("stopping", signal=self._signal_name)  # Only now: whoever reads it may rely on it.
         finished = asyncio.create_task(front.finish(self._configuration.stop_timeout))
         hurried = asyncio.create_task(self._hurried.wait())
         await asyncio.wait({finished, hurried}, return_when=asyncio.FIRST_COMPLETED)
