@@ -16,6 +16,11 @@ LAWS = {
     "tests/work/law": "src/leasehold/work/law/*",
     "tests/workflows/law": "src/leasehold/workflows/law/*",
     "tests/settings/test_law.py": "src/leasehold/settings/law.py",
+    "tests/access/test_attacks.py": "src/leasehold/access/law/*",
+    "tests/access/test_authentication.py": "src/leasehold/access/law/*",
+    "tests/access/test_face.py": "src/leasehold/access/law/*",
+    "tests/access/test_law.py": "src/leasehold/access/law/*",
+    "tests/access/test_upkeep.py": "src/leasehold/access/law/*",
     "tests/guards/test_law.py": "src/leasehold/guards/law.py",
     "tests/settings/test_catalog.py": "src/leasehold/settings/catalog.py",
 }

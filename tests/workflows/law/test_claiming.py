@@ -4,7 +4,8 @@ import pytest
 
 from leasehold.kernel.lease.commands import Acquire, Release, Revoke
 from leasehold.kernel.ledger.commands import Sweep
-from leasehold.workflows.law.commands import HandedOff
+from leasehold.workflows.law.claiming import queueing
+from leasehold.workflows.law.commands import Claim, HandedOff
 from leasehold.workflows.law.events import WorkflowVacated
 from leasehold.workflows.law.records import WORKFLOW
 from tests.workflows.law.conftest import SECOND, Office, refused
@@ -92,6 +93,18 @@ def test_a_lease_that_is_not_the_claimants_cannot_be_bound(office: Office, other
 
     assert refused(office.claim()) == "LEASE_EXISTS"
     assert office.types() == []
+
+
+def test_who_waits_for_a_workflow_claims_it_once_its_lease_was_granted(office: Office) -> None:
+    office.claim()
+    claim = Claim(lease_id="L2", request_id="L2", workflow_id="w", holder="bob", ttl_ns=10 * SECOND)
+    office.one(queueing(claim, priority=5))
+    office.one(Release(lease_ids=("L1",), holder="ann", request_id="end"))
+
+    office.one(queueing(claim, priority=5))
+
+    assert office.one(claim).lease.holder == "bob"
+    assert office.types() == ["claimed", "vacated", "taken_over"]
 
 
 def test_a_lease_that_still_waits_cannot_be_bound(office: Office) -> None:
