@@ -1,9 +1,20 @@
 """The page about HTTP says what works: its commands are run against a real server, in order."""
 
+import shutil
 import subprocess
+
+import pytest
 
 from tests.docs.pages import ROOT, blocks_of
 from tests.server.running import PATIENCE_SECONDS, RunningServer
+
+
+@pytest.fixture(scope="module", autouse=True)
+def curl() -> None:
+    """A small Debian has none; what cannot be installed fails the test."""
+    if shutil.which("curl") is None:
+        for command in (["update"], ["install", "--yes", "--no-install-recommends", "curl"]):
+            subprocess.run(["apt-get", "--quiet", "--quiet", *command], check=True)
 
 
 def test_the_commands_of_the_page_about_http_run(server: RunningServer) -> None:
