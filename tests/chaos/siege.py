@@ -7,6 +7,8 @@ import select
 import signal
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +21,9 @@ from tests.chaos.contender import END_TICK, Board
 SECOND = 1_000_000_000
 START_SECONDS = 120.0
 END_SECONDS = 120.0
+LONGEST = 3
+"""A run in which chance or a busy machine did too little goes on, for up to so many times its length."""
+LONGER_NS = 2 * SECOND
 
 
 @dataclass(kw_only=True)
@@ -107,13 +112,16 @@ class Supervisor:
         self.leases.close()
         self._board.close()
 
-    def run(self, seconds: float, *, kill_every: float, stop_every: float) -> Report:
-        """Let contenders compete for so long, under fire."""
+    def run(
+        self, seconds: float, *, kill_every: float, stop_every: float, at_least: Mapping[str, int]
+    ) -> Report:
+        """Let contenders compete under fire for so long, and on until everything was seen often enough."""
         for place in range(1, self._places + 1):
             self._start(place)
         self._wait_until_all_compete()
         start = self._clock.tick_ns()
         end = start + int(seconds * SECOND)
+        latest_end = start + int(LONGEST * seconds * SECOND)
         operations = self._operations()
         next_kill, next_stop = self._after(kill_every), self._after(stop_every)
         while (now := self._clock.tick_ns()) < end:
@@ -127,11 +135,27 @@ class Supervisor:
                 next_stop = self._after(stop_every)
             until = min([end, next_kill, next_stop, *(one.resume_at for one in self._stopped())])
             self._watch(until)
+            if self._clock.tick_ns() >= end and self.seen_too_rarely(at_least):
+                end = min(end + LONGER_NS, latest_end)
         self.report.end_tick = end
         self.report.operations = self._operations() - operations
         self.report.seconds = (self._clock.tick_ns() - start) / SECOND
         self._end()
         return self.report
+
+    def seen(self) -> Counter[str]:
+        """How often what happened to contenders, and what they wrote down of themselves."""
+        report = self.report
+        seen = Counter({"killed": report.kills, "stopped beyond the TTL": report.stops_beyond_ttl})
+        for name in ("log", "notes"):
+            with (self._folder / name).open() as lines:
+                seen.update(line.split()[0] for line in lines)
+        return seen
+
+    def seen_too_rarely(self, at_least: Mapping[str, int]) -> dict[str, int]:
+        """What was not seen as often as it must be for a run to count."""
+        seen = self.seen()
+        return {what: seen[what] for what, least in at_least.items() if seen[what] < least}
 
     def _after(self, mean_seconds: float) -> int:
         return self._clock.tick_ns() + int(self._random.uniform(0.2, 1.8) * mean_seconds * SECOND)

@@ -1,7 +1,8 @@
 """Real processes on one file, killed and stopped at random: the law holds, and nothing told is forgotten.
 
-A run that got too little done proves nothing and fails. Each prints its seed; a seed repeats what the
-supervisor does, though not what the machine makes of it. Set LEASEHOLD_CHAOS_SEED to choose one.
+A run in which too little happened proves nothing: it goes on, and in the end fails. Each prints its seed; a
+seed repeats what the supervisor does, though not what the machine makes of it. Set LEASEHOLD_CHAOS_SEED to
+choose one.
 """
 
 from collections import Counter
@@ -28,30 +29,39 @@ def tell(capsys: pytest.CaptureFixture[str], report: Report, seen: Counter[str])
 def test_sixteen_processes_race_for_one_resource_under_fire(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    at_least = {
+        "killed": 30,
+        "stopped beyond the TTL": 15,
+        "granted": 200,
+        "act": 200,
+        "released": 200,
+        "lost": 1,
+    }
     with Supervisor(tmp_path, seed=seed, places=16, resources=1, ttl=0.6) as supervisor:
-        report = supervisor.run(60, kill_every=0.9, stop_every=0.7)
-    seen = Counter(line.what for line in testimony.read_log(tmp_path / "log"))
-    tell(capsys, report, seen)
+        report = supervisor.run(60, kill_every=0.9, stop_every=0.7, at_least=at_least)
+    tell(capsys, report, supervisor.seen())
 
     assert testimony.problems(tmp_path) == []
     assert report.rate >= RATE_MINIMUM, "too little was done for this run to count"
-    assert report.kills > 30
-    assert report.stops_beyond_ttl > 15
-    assert min(seen["granted"], seen["act"], seen["released"]) > 200
-    assert seen["lost"] > 0, "nobody was ever stopped while it held the lease"
+    assert supervisor.seen_too_rarely(at_least) == {}
 
 
 @pytest.mark.timeout(300)
 def test_eight_processes_share_many_resources_under_fire(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    at_least = {
+        "killed": 6,
+        "stopped beyond the TTL": 3,
+        "granted": 100,
+        "act": 100,
+        "released": 100,
+        "renewed": 100,
+    }
     with Supervisor(tmp_path, seed=seed, places=8, resources=12, ttl=0.8) as supervisor:
-        report = supervisor.run(15, kill_every=1.0, stop_every=0.8)
-    seen = Counter(line.what for line in testimony.read_log(tmp_path / "log"))
-    tell(capsys, report, seen)
+        report = supervisor.run(15, kill_every=1.0, stop_every=0.8, at_least=at_least)
+    tell(capsys, report, supervisor.seen())
 
     assert testimony.problems(tmp_path) == []
     assert report.rate >= RATE_MINIMUM, "too little was done for this run to count"
-    assert report.kills > 5
-    assert report.stops_beyond_ttl > 2
-    assert min(seen["granted"], seen["act"], seen["released"], seen["renewed"]) > 100
+    assert supervisor.seen_too_rarely(at_least) == {}
