@@ -206,6 +206,30 @@ def test_a_start_that_fails_closes_nothing_and_makes_no_key(tmp_path: Path) -> N
         assert (new.stdout, (tmp_path / "other").exists()) == ("", False)
 
 
+def test_a_store_has_one_server_at_a_time(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server, leasehold.connect(tmp_path / "store") as local:
+        acquire(server, "door", ttl=600)
+        before = local.head()
+
+        refused = run("serve", "--store", str(tmp_path / "store"), "--port", "0")
+
+        assert refused.returncode == 1
+        assert f"process {server.process.pid} serves" in refused.stderr
+        assert "stop it first" in refused.stderr
+        assert local.head() == before, "nobody was down, so nothing settles"
+        assert acquire(server, "gate").status == 201, "the first one goes on"
+
+
+def test_a_server_that_was_killed_leaves_the_store_to_the_next(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        key = server.key
+        server.process.kill()
+        server.process.wait()
+    with RunningServer(tmp_path / "store") as server:
+        server.key = key
+        assert acquire(server, "door").status == 201
+
+
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

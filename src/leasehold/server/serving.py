@@ -1,7 +1,8 @@
 """The life of a server: start, serve, stop.
 
-Start: the store is opened. That the registrar was down is recorded, so that what lapsed meanwhile stays
-closed to newcomers until its holders could come back. The first access key is made if there is none.
+Start: the store is opened, unless another server has it. That the registrar was down is recorded, so that
+what lapsed meanwhile stays closed to newcomers until its holders could come back. The first access key is
+made if there is none.
 
 Stop, at SIGTERM or SIGINT: nothing new is taken, streams and waits are ended and told so, and what is under
 way is finished. What is not finished in time, or when a second signal comes, is broken off, and its client
@@ -38,6 +39,7 @@ from leasehold.server.logs import FIELDS, log_as_json
 from leasehold.server.meters import Meters
 from leasehold.server.service import Service
 from leasehold.stores.locate import is_server, locate, sqlite_path
+from leasehold.stores.sqlite.server_lock import sole_server
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _THREADS = 16
@@ -71,8 +73,7 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
             f"{url} is the address of a server, and what is served is a folder on this machine; name it with "
             "--store, or unset $LEASEHOLD_URL"
         )
-    if sqlite_path(url) is None:
-        raise StoreUnusable("a server does not keep its leases in memory; name a folder with --store")
+    _folder_of(url)
     _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
     registrar = open_registrar(
@@ -86,18 +87,34 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
         observe=meters.batch,
     )
     try:
-        resumed = resume(registrar.store, longest_ns=round(configuration.settling * NANOSECONDS_PER_SECOND))
-        if resumed is not None:
-            settling = (resumed.settles_until - resumed.tick.value) / NANOSECONDS_PER_SECOND
-            _log("what lapsed while no server was up is kept for its holders", settling_seconds=settling)
-        key = access.first_key(registrar)
-        if key is not None:
-            print_key(key)
-        life = _Life(registrar, configuration, meters)
-        asyncio.run(life.live())
-        return not life.lingers
+        with sole_server(_folder_of(registrar.url)):
+            return _serve(registrar, configuration, meters, print_key)
     finally:
         registrar.close()
+
+
+def _folder_of(url: str) -> Path:
+    """Return the folder of the store that is served; refuse what is none."""
+    path = sqlite_path(url)
+    if path is None:
+        raise StoreUnusable("a server does not keep its leases in memory; name a folder with --store")
+    return path
+
+
+def _serve(
+    registrar: Registrar, configuration: Configuration, meters: Meters, print_key: Callable[[str], None]
+) -> bool:
+    """Serve a store that has no other server."""
+    resumed = resume(registrar.store, longest_ns=round(configuration.settling * NANOSECONDS_PER_SECOND))
+    if resumed is not None:
+        settling = (resumed.settles_until - resumed.tick.value) / NANOSECONDS_PER_SECOND
+        _log("what lapsed while no server was up is kept for its holders", settling_seconds=settling)
+    key = access.first_key(registrar)
+    if key is not None:
+        print_key(key)
+    life = _Life(registrar, configuration, meters)
+    asyncio.run(life.live())
+    return not life.lingers
 
 
 def _check_tls(configuration: Configuration) -> None:

@@ -82,22 +82,19 @@ def writer_of(path: Path) -> int | None:
 
 def in_the_way(path: Path) -> list[int]:
     """Return the processes that keep all others from writing: who writes, then who is in the turnstile."""
-    locked: dict[str, int] = {}
-    for line in Path("/proc/locks").read_text().splitlines():
-        words = line.split()
-        if words[1] == "FLOCK":
-            locked[words[5]] = int(words[4])
-    files = [_locked_file(path / name) for name in (WRITER, TURNSTILE)]
-    return [locked[file] for file in files if file in locked]
+    lockers = (locker_of(path / name) for name in (WRITER, TURNSTILE))
+    return [process_id for process_id in lockers if process_id is not None]
 
 
-def _locked_file(path: Path) -> str:
-    """Return how /proc/locks calls a file."""
+def locker_of(path: Path) -> int | None:
+    """Return the id of a process that has locked a file or folder by `flock`, as far as the kernel tells."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        return ""
-    return f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        return None
+    name = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    locks = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return next((int(words[4]) for words in locks if words[1] == "FLOCK" and words[5] == name), None)
 
 
 @contextmanager
