@@ -1,7 +1,10 @@
 """Is the server alive, can it work, and what does it tell a monitoring system?"""
 
+import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -94,16 +97,37 @@ def test_a_server_whose_store_is_gone_says_that_it_is_not_ready_and_grants_nothi
         shutil.rmtree(tmp_path / "store")
 
         refused = server.ask("POST", "/v1/leases", {"resource": "gate", "holder": "ann"})
+        with (
+            leasehold.connect(server.url, api_key=server.key, timeout=1) as remote,
+            pytest.raises(leasehold.StoreError) as failed,
+        ):
+            remote.verify()
         ready = server.ask("GET", "/readyz")
         while ready.body["ready"]:  # A look is good for a second.
             ready = server.ask("GET", "/readyz")
 
         assert refused.status == 503
         assert "retry-after" in refused.headers
+        assert str(tmp_path) not in f"{refused.body} {failed.value} {failed.value.facts}"
         assert ready.status == 503
         assert ready.body["checks"]["store"] != "ok"
         assert server.ask("GET", "/healthz").status == 200
         assert server.stop() == 0
+
+
+def test_a_server_on_a_full_disk_says_that_it_is_not_ready_and_tells_nobody_where_its_store_is(
+    tmp_path: Path,
+) -> None:
+    namespace = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+    run = subprocess.run(
+        [*namespace, sys.executable, "-m", "tests.server.full_disk", str(tmp_path)],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
 
 
 def test_a_ledger_whose_end_is_not_sealed_is_noticed(tmp_path: Path) -> None:

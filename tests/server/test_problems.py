@@ -63,3 +63,15 @@ def test_what_is_not_text_is_spelled_out() -> None:
     told = problem(errors.InvalidInput("resource \ud800 must be text", resource="\ud800"))
 
     assert json.loads(told.body) == {"code": "INVALID_INPUT", "detail": "resource \\ud800 must be text"}
+
+
+@pytest.mark.parametrize("kind", [errors.StoreFull, errors.StoreDamaged, errors.StoreFailed])
+def test_no_error_names_a_path_on_the_servers_disk(
+    kind: type[errors.StoreError], caplog: pytest.LogCaptureFixture
+) -> None:
+    told = problem(kind("no luck with /srv/store/leases.db", path="/srv/store/leases.db", process_id=7))
+
+    assert json.loads(told.body).keys() == {"code", "detail"}
+    assert b"/srv" not in told.body
+    assert (b"is unknown" in told.body) == kind.outcome_unknown
+    assert "/srv/store" in caplog.text, "who runs the server is told"

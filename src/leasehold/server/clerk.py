@@ -26,9 +26,9 @@ from leasehold.engine.desk import DEFECT, Desk, Failure, JobStatus, Outcome
 from leasehold.engine.questions import Question
 from leasehold.engine.wire import CancelJob, FindJob, Garbled, Item, StartJob, Wire
 from leasehold.errors import InvalidInput, LeaseholdError, LimitExceeded
-from leasehold.kernel.ledger.commands import Caller, Command
+from leasehold.kernel.ledger.commands import Caller, Command, Right
 from leasehold.server.doorbells import Doorbells
-from leasehold.server.problems import ServerStopping
+from leasehold.server.problems import ServerStopping, discreet
 
 _THREADS = 16
 """How many questions are looked up at once."""
@@ -144,19 +144,22 @@ class Clerk:
 
     async def _ask(self, desk: Desk, item: Item) -> Outcome:
         try:
-            match item:
-                case Question():
-                    return await self.aside(desk.ask, item)
-                case StartJob():
-                    return await self.aside(desk.start_job, item.job_id, item.job)
-                case FindJob():
-                    return await self._find_job(desk, item)
-                case CancelJob():
-                    return await self.aside(desk.cancel_job, item.job_id)
-                case _:
-                    raise TypeError(f"{type(item).__name__} is nothing that can be asked")
+            return _discreet(await self._asked(desk, item))
         except Exception as error:
             return _discreet(Failure.of(error))
+
+    async def _asked(self, desk: Desk, item: Item) -> Outcome:
+        match item:
+            case Question():
+                return await self.aside(desk.ask, item)
+            case StartJob():
+                return await self.aside(desk.start_job, item.job_id, item.job)
+            case FindJob():
+                return await self._find_job(desk, item)
+            case CancelJob():
+                return await self.aside(desk.cancel_job, item.job_id)
+            case _:
+                raise TypeError(f"{type(item).__name__} is nothing that can be asked")
 
     async def _find_job(self, desk: Desk, item: FindJob) -> JobStatus:
         """Wait for news of a job without taking a thread for as long as that takes."""
@@ -208,7 +211,16 @@ def _ties(kind: type[Command]) -> tuple[bool, bool]:
 
 def _discreet(outcome: Outcome) -> Outcome:
     """Tell a remote caller nothing of the server's inside."""
-    if isinstance(outcome, Failure) and outcome.code == DEFECT:
-        _logger.error("a defect was answered to a remote caller", exc_info=outcome.cause)
-        return Failure(code=DEFECT, message="the server hit a defect; its log says more", is_unknown=True)
-    return outcome
+    match outcome:
+        case Failure(code=code, cause=cause) if code == DEFECT:
+            _logger.error("a defect was answered to a remote caller", exc_info=cause)
+            return Failure(code=DEFECT, message="the server hit a defect; its log says more", is_unknown=True)
+        case Failure(cause=LeaseholdError(path=str()) as error):
+            return Failure.of(discreet(error))
+        case JobStatus(failure=Failure() as failure, job=job) if (
+            # Who may have files written on this machine names them, and hears what is wrong with them.
+            failure.code == DEFECT or job.right is not Right.ADMINISTER
+        ):
+            return replace(outcome, failure=_discreet(failure))
+        case _:
+            return outcome

@@ -25,6 +25,8 @@ from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.identity import CALLER
 from leasehold.server.meters import CONTENT_TYPE
 from leasehold.server.routing import Asking, JsonRequest, Serving, answers, problems
+from leasehold.stores.locate import sqlite_path
+from leasehold.stores.sqlite.files import refuse_full
 
 _GOOD_SECONDS = 1.0
 """How long a look at the store is good for: so nobody can keep it busy by asking."""
@@ -112,6 +114,9 @@ def _said(check: Any, store: Store) -> str:
 
 
 def _check_writable(store: Store) -> str:
+    path = sqlite_path(store.url)
+    if path is not None:
+        refuse_full(path)  # A transaction without changes takes no space.
     with store.write(blocking=False):
         return "ok"
 

@@ -1,16 +1,17 @@
 """What an error looks like over HTTP.
 
 Its body is JSON: the stable `code`, in `detail` what happened and what to do next, and the facts by name. The
-status is the one that the error carries. What nobody has foreseen says nothing of the server's inside; it is
-in the server's log, under the request id.
+status is the one that the error carries. What nobody has foreseen says nothing of the server's inside, and
+what names a path on its disk is told without it; the server's log has both.
 """
 
+import logging
 import math
 from typing import Any
 
 import msgspec
 
-from leasehold.errors import LeaseholdError, NotAuthenticated
+from leasehold.errors import LeaseholdError, NotAuthenticated, StoreError
 from leasehold.shapes import facts_shape
 
 _RETRY_SECONDS = 1
@@ -19,6 +20,9 @@ _RETRY_SECONDS = 1
 
 _PASSING = (503, 507)
 """What may be otherwise in a moment: the store cannot be used, or has no space left."""
+
+
+_logger = logging.getLogger(__name__)
 
 
 class BadRequest(LeaseholdError, code="BAD_REQUEST", http_status=400):
@@ -71,7 +75,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 def problem(error: Exception) -> Problem:
     """Return what a caller is told about an error."""
-    known = error if isinstance(error, LeaseholdError) else _defect()
+    known = discreet(error) if isinstance(error, LeaseholdError) else _defect()
     headers = {"content-type": "application/json"}
     if isinstance(known, NotAuthenticated):
         headers["www-authenticate"] = 'Bearer realm="leasehold"'
@@ -81,6 +85,20 @@ def problem(error: Exception) -> Problem:
     if retry_after is not None:
         headers["retry-after"] = str(max(1, math.ceil(retry_after)))
     return Problem(status=known.http_status, headers=headers, body=_body(known))
+
+
+def discreet(error: LeaseholdError) -> LeaseholdError:
+    """Return an error as it is told to callers elsewhere; one that names a path of this machine is logged."""
+    if error.path is None:
+        return error
+    _logger.warning("what a caller was not told in full: %s: %s", error.code, error)
+    changed = "nothing was changed"
+    if isinstance(error, StoreError) and error.outcome_unknown:
+        changed = "whether anything was changed is unknown: ask again with the same request id"
+    return type(error)(
+        f"the server could not use its store ({error.code}); {changed}. Try again later, or tell whoever "
+        "runs the server: its log says why"
+    )
 
 
 def _defect() -> ServerDefect:

@@ -35,6 +35,12 @@ _NOT_IN_THE_WAY = {_GIT_IGNORE, "lost+found"}
 
 _OURS = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
+_SPACE_BYTES = 1 << 20
+"""As much as a thousand commands at once may take."""
+
+_NO_NAMELESS_FILES = (errno.EOPNOTSUPP, errno.EISDIR)
+"""What a file system says that cannot be asked for a file without a name; then only a commit finds out."""
+
 NETWORK_FILE_SYSTEMS = frozenset(
     {
         "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "fuse.ceph", "fuse.glusterfs", "fuse.s3fs",
@@ -196,6 +202,22 @@ def hide_from_git(folder: int) -> None:
         return
     with open(descriptor, "w") as file:
         file.write("*\n")
+
+
+def refuse_full(path: Path) -> None:
+    """Raise StoreFull if there is no space left for a large commit, and StoreUnusable if none can be had.
+
+    The kernel is asked for that space, in a file without a name, so quotas count as well and nothing stays.
+    """
+    try:
+        descriptor = os.open(path, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, _SPACE_BYTES)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_NAMELESS_FILES:
+            raise system_error(error, str(path)) from error
 
 
 def refuse_network(path: Path) -> None:
