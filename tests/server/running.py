@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -33,13 +33,20 @@ class Reply(NamedTuple):
 class RunningServer:
     """`leasehold serve`, until the block is left."""
 
-    def __init__(self, store: Path, *flags: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        store: Path,
+        *flags: str,
+        environment: Mapping[str, str] | None = None,
+        under: Sequence[str] = (),
+    ) -> None:
+        """`under` is a command that becomes the server, such as one that sets limits."""
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.log: list[dict[str, Any]] = []
         self.raw_log: list[str] = []
         command = [sys.executable, "-m", "leasehold", "serve", "--store", str(store), "--port", "0", *flags]
         self.process = subprocess.Popen(
-            command,
+            [*under, *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

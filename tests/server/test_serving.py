@@ -1,6 +1,7 @@
 """The life of a server: start, serve, stop."""
 
 import json
+import resource
 import signal
 import socket
 import subprocess
@@ -12,7 +13,14 @@ from pathlib import Path
 import pytest
 
 import leasehold
-from tests.server.running import PATIENCE_SECONDS, Reply, RunningServer, Watcher, clean_environment
+from tests.server.running import (
+    PATIENCE_SECONDS,
+    Reply,
+    RunningServer,
+    Watcher,
+    ask_over,
+    clean_environment,
+)
 
 
 def acquire(server: RunningServer, resource: str, holder: str = "ann", **more: object) -> Reply:
@@ -253,6 +261,36 @@ def test_a_server_does_not_start_with_what_makes_no_sense(
     assert said in refused.stderr
     assert "Traceback" not in refused.stderr
     assert not (tmp_path / "store").exists()
+
+
+def test_connections_that_do_nothing_leave_the_store_its_file_descriptors(tmp_path: Path) -> None:
+    few = ("prlimit", "--nofile=120:120")
+    with RunningServer(tmp_path / "store", "--header-timeout", "3000", under=few) as server:
+        descriptors = Path(f"/proc/{server.process.pid}/fd")
+        kept = server.connect()
+        assert ask_over(kept, "GET", "/v1/leases", key=server.key).status == 200
+        idle = [server.socket() for _ in range(120)]
+        while len(list(descriptors.iterdir())) < 120 - 64:
+            pass
+
+        body = {"resource": "door", "holder": "ann"}
+        granted = ask_over(kept, "POST", "/v1/leases", body, key=server.key)
+
+        assert granted.status == 201
+        assert ask_over(kept, "GET", "/readyz").status == 200
+        assert len(list(descriptors.iterdir())) < 120
+        for one in idle:
+            one.close()
+        assert server.ask("GET", "/v1/leases").status == 200, "there is room again"
+        kept.close()
+    assert any("connections_maximum is 20000" in line for line in server.raw_log)
+
+
+def test_the_soft_limit_of_open_files_is_raised_to_the_hard_one(tmp_path: Path) -> None:
+    flags = ("--connections-maximum", "100")
+    with RunningServer(tmp_path / "store", *flags, under=("prlimit", "--nofile=64:2000")) as server:
+        assert resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE) == (2000, 2000)
+    assert not any("connections_maximum" in line for line in server.raw_log)
 
 
 def test_show_config_tells_where_each_value_came_from(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     ] = 15.0
     streams_maximum: Annotated[int, _setting("how many streams may be open at once", ge=1, le=100_000)] = 5000
     connections_maximum: Annotated[
-        int, _setting("how many requests may be under way at once", ge=1, le=1_000_000)
+        int, _setting("how many connections may be open at once", ge=1, le=1_000_000)
     ] = 20_000
     store_timeout: Annotated[
         float, _setting("seconds to wait for another process to finish writing", ge=0.1, le=3600)

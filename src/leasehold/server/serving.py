@@ -12,6 +12,7 @@ keeps the server from ending.
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import ssl
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
@@ -45,6 +47,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _THREADS = 16
 """How many questions of plain REST are looked up at once."""
 _BACKLOG = 1024
+_DESCRIPTORS_LEAST = 64
+_DESCRIPTORS_SHARE = 4
+"""So many file descriptors, or one in so many, are kept for the store, bells and jobs."""
 _LISTENING_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 1.0
 """How long those who were broken off have to be told so."""
@@ -74,6 +79,7 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
             "--store, or unset $LEASEHOLD_URL"
         )
     _folder_of(url)
+    configuration = _within_descriptors(configuration)
     _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
     registrar = open_registrar(
@@ -91,6 +97,27 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
             return _serve(registrar, configuration, meters, print_key)
     finally:
         registrar.close()
+
+
+def _within_descriptors(configuration: Configuration) -> Configuration:
+    """Return a configuration whose connections leave enough file descriptors for the store.
+
+    This process may have as many as the hard limit allows.
+    """
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    wanted = configuration.connections_maximum
+    room = max(1, limit - max(_DESCRIPTORS_LEAST, limit // _DESCRIPTORS_SHARE))
+    if room >= wanted:
+        return configuration
+    _logger.warning(
+        "connections_maximum is %d, and this process may have %d files open: it takes %d connections; raise "
+        "the hard limit (LimitNOFILE= of a systemd unit, `ulimit -Hn`), or lower the setting",
+        wanted,
+        limit,
+        room,
+    )
+    return msgspec.structs.replace(configuration, connections_maximum=room)
 
 
 def _folder_of(url: str) -> Path:
