@@ -71,4 +71,8 @@ def test_a_server_that_is_not_there_is_an_error_that_says_what_to_do(shell: Shel
     refused = shell.run("ls", code=2, **secret)
     assert "invalid address of a server" in refused.err
     assert "secret" not in refused.err
+    unreachable = shell.run("ls", code=1, LEASEHOLD_URL="http://127.0.0.1:9")
+    assert "http://127.0.0.1:9 cannot be reached" in unreachable.err
+    assert "Check that the server runs, and the address" in unreachable.err
+    assert "127.0.0.1:9" in shell.run("watch", code=1, LEASEHOLD_URL="http://127.0.0.1:9").err
     assert list(tmp_path.glob("**/leases*")) == []

@@ -44,7 +44,8 @@ def connect(
     `durability="fast"` may lose the last moments of history in a power cut, but never repeats a token.
     `group=True` lets the folder's group use a store that is created here. `as_is=True` records nothing for
     merely looking: to `verify` a store as it is, even a damaged one. `timeout` is how long a call waits for
-    another process to finish writing; with a server, how long it may take in all. The quotas hold for claims
+    another process to finish writing; with a server, how long it may take in all, except that a server which
+    was never reached is given up after two seconds. The quotas hold for claims
     made through this client. What is about opening a store, and quotas, is up to whoever runs a server.
     """
     check_names(tenant, holder)

@@ -22,10 +22,11 @@ def http(status: str, body: bytes = b"", **headers: str) -> bytes:
 class Scripted:
     """Answers each request by calling `answer` with how many came before, and what was asked."""
 
-    def __init__(self, answer: Callable[[int, bytes], Answer]) -> None:
+    def __init__(self, answer: Callable[[int, bytes], Answer], port: int = 0) -> None:
         self._answer = answer
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._listening = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._listening.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         self.asked: list[bytes] = []
         """Every request to the desk, as it came; bells and waits are left alone."""
         self._lock = threading.Lock()

@@ -207,6 +207,43 @@ def test_a_server_that_cannot_be_reached_has_changed_nothing() -> None:
     assert not error.outcome_unknown
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:9", "no-such-host.invalid:7017"])
+def test_a_server_that_was_never_reached_is_given_up_long_before_the_timeout(host: str) -> None:
+    began = time.monotonic()
+
+    error = _acquire(f"http://{host}", timeout=3600)
+
+    assert time.monotonic() - began < 600
+    assert isinstance(error, ServerUnreachable)
+    assert f"http://{host} cannot be reached" in str(error)
+    assert "Check that the server runs, and the address" in str(error)
+
+
+def test_a_server_that_was_reached_before_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line, "_FIRST_CONTACT_SECONDS", 0.0)
+    with Scripted(lambda count, asked: [http("403 Forbidden")]) as server:
+        desk = RemoteDesk(server.url, timeout=600)
+        client = leasehold.Client(desk)
+        with pytest.raises(NotPermitted):
+            client.acquire("door")
+    outcomes: list[Exception | None] = []
+
+    def ask() -> None:
+        with pytest.raises(leasehold.LeaseholdError) as caught:
+            client.acquire("door")
+        outcomes.append(caught.value)
+
+    before = desk.requests
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while asking.is_alive() and desk.requests < before + 2:
+        pass
+    with Scripted(lambda count, asked: [http("403 Forbidden")], server.port):
+        asking.join()
+    client.close()
+    assert [type(outcome) for outcome in outcomes] == [NotPermitted]
+
+
 def test_what_was_lost_is_asked_again_with_the_same_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(line, "_PAUSE_SECONDS", 0.001)
 

@@ -8,6 +8,8 @@ Promised: every item gets its outcome once, by its deadline (give or take a tent
 about the same lease leave in the order in which they were handed in, and none of them before the one ahead
 has its outcome, except together with it. What was lost is asked again, after a growing pause that is
 different for everybody, with the same request ids. What the server says about when to come back is kept to.
+A server that was never reached is given up soon: its address may be wrong, and nobody should have to wait for
+a whole timeout to hear that.
 
 Not promised: that a request which was given up never arrives. It may be on its way for as long as a network
 can keep it; what it is granted then ends with its TTL.
@@ -37,6 +39,8 @@ QUESTIONS_UNDER_WAY = 4
 """How many requests of each kind are under way at once; what comes then is gathered."""
 _ATTEMPT_SECONDS = 10.0
 """How long a request waits for its reply; then it is taken for lost, and sent again."""
+_FIRST_CONTACT_SECONDS = 2.0
+"""How long a server is tried that was never reached before."""
 _PAUSE_SECONDS = 0.05
 _PAUSE_MAXIMUM_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
@@ -63,6 +67,8 @@ class Line:
         self._background: set[asyncio.Task[None]] = set()
         self._ids = itertools.count(1)
         self._is_looking = False
+        self._was_reached = False
+        """Whether the server has ever been connected to."""
         self._grants = True
         self._is_closing = False
         self.latest = math.inf
@@ -192,21 +198,26 @@ class Line:
     async def _carry(self, calls: list[Call]) -> None:
         """Bring items to the server, until all have their outcomes."""
         assert self._exchange is not None
-        pause = _PAUSE_SECONDS
+        pause, began = _PAUSE_SECONDS, time.monotonic()
         while boarded := [call for call in calls if call.leave()]:
             try:
                 await self._ask(self._exchange, boarded)
+                self._was_reached = True
                 return
             except NotAnswered as trouble:
+                self._was_reached |= not isinstance(trouble.error, ServerUnreachable)
                 may_have_run = trouble.may_have_run
                 for call in boarded:
                     call.come_back(may_have_run=may_have_run)
                 delay = pause * random.uniform(0.5, 1.5)
                 if trouble.error.retry_after is not None:
                     delay = trouble.error.retry_after * random.uniform(1.0, 1.25)
-                now = time.monotonic()
+                next_try = time.monotonic() + delay
+                is_over = not trouble.is_passing or (
+                    not self._was_reached and next_try >= began + _FIRST_CONTACT_SECONDS
+                )
                 for call in boarded:
-                    if not trouble.is_passing or now + delay >= self._deadline_of(call):
+                    if is_over or next_try >= self._deadline_of(call):
                         call.fail(trouble.error)
                 pause = min(pause * 2, _PAUSE_MAXIMUM_SECONDS)
                 if not all(call.is_answered for call in boarded):
