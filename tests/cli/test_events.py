@@ -1,5 +1,7 @@
 import signal
 
+from leasehold.client.inputs import event_type
+from leasehold.registry import FAMILIES
 from tests.cli.shell import Shell
 
 
@@ -24,6 +26,24 @@ def test_history_tells_what_happened_in_order_and_can_be_narrowed(shell: Shell) 
     ]
     assert types("--limit", "2") == ["lease.issued", "lease.renewed"]
     assert shell.run("history", "nothing").out == "nothing happened\n"
+
+
+def test_history_can_be_narrowed_to_events_of_every_family(shell: Shell) -> None:
+    shell.run("acquire", "./door", "--holder", "ann")
+    shell.run("guard", "./door", "--bypass", "it burns", "--holder", "ben")
+    told = shell.run("history", "--help").out
+    for family in FAMILIES:
+        assert family.name in told
+        for event in family.events:
+            kind = str(event.__struct_config__.tag)
+            assert event_type("type", kind) == kind
+
+    found = shell.run("history", "--json", "--type", "guard.bypassed").json_lines
+
+    assert [entry["type"] for entry in found] == ["guard.bypassed"]
+    refused = shell.run("history", "--type", "guard.bypast", code=2).err
+    assert "issued" in refused
+    assert "guard.bypassed" in refused
 
 
 def test_history_as_json_has_a_stable_shape(shell: Shell) -> None:

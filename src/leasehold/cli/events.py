@@ -55,7 +55,9 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         type=_event_type,
         metavar="TYPE",
         help="only issued, renewed, released, expired, revoked, rearmed, delegated, reclaimed, spent, "
-        "queued, left, confirmed, upgrade_queued, upgrade_left, mode_changed or doubted; may be repeated",
+        "queued, left, confirmed, upgrade_queued, upgrade_left, mode_changed or doubted; or what is not "
+        "about leases, in full: guard.bypassed, settings.changed, access.*, work.*, workflow.* (a word that "
+        "is none lists all); may be repeated",
     )
     parser.add_argument(
         "--at",

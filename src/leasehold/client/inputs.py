@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,6 @@ from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.commands import Wanted
-from leasehold.kernel.lease.events import LeaseEvent
 from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason, UnknownWord
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.limits import check_text
@@ -258,13 +257,15 @@ def entry_query(
 
 
 def event_type(field: str, word: object) -> str:
-    """Return the full name of a type of lease event: `renewed` means `lease.renewed`."""
-    known = {str(kind.__struct_config__.tag) for kind in get_args(LeaseEvent)}
+    """Return the full name of a type of event, of any family: `renewed` means `lease.renewed`."""
+    from leasehold.registry import FAMILIES  # loading all families takes time that few need to pay
+
+    known = {str(kind.__struct_config__.tag) for family in FAMILIES for kind in family.events}
     found = text(field, word).lower()
     found = found if "." in found else f"lease.{found}"
     if found not in known:
-        short = ", ".join(sorted(kind.removeprefix("lease.") for kind in known))
-        raise InvalidInput(f"{field} {_shown(word)} is not one of: {short}", field=field)
+        short = sorted((kind.removeprefix("lease.") for kind in known), key=lambda kind: ("." in kind, kind))
+        raise InvalidInput(f"{field} {_shown(word)} is not one of: {', '.join(short)}", field=field)
     return found
 
 

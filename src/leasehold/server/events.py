@@ -21,12 +21,11 @@ from litestar.params import FromQuery, HeaderParameter, QueryParameter
 from litestar.types import ASGIApp
 
 from leasehold.client.aio.session import AsyncSession
-from leasehold.client.inputs import sought, whole_number
+from leasehold.client.inputs import event_type, sought, whole_number
 from leasehold.enforcing.asgi import Receive, Scope, Send
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import FindHead, Followed, FollowLedger
 from leasehold.errors import InvalidInput, LeaseholdError
-from leasehold.registry import FAMILIES
 from leasehold.server.identity import CALLER
 from leasehold.server.problems import ServerBusy, ServerStopping, problem
 from leasehold.server.recent import Notice
@@ -187,17 +186,6 @@ async def _departure(receive: Receive) -> None:
         pass
 
 
-_KNOWN = frozenset(str(event.__struct_config__.tag) for family in FAMILIES for event in family.events)
-
-
-def _types(words: list[str]) -> tuple[str, ...]:
-    found = tuple(word if "." in word else f"lease.{word}" for word in words)
-    for word in found:
-        if word not in _KNOWN:
-            raise InvalidInput(f"type {word!r:.80} is not one of: {', '.join(sorted(_KNOWN))}", field="type")
-    return found
-
-
 def _position(after: int | None, last_event_id: str | None) -> int | None:
     """Return where to go on; what a client saw last counts more than where it once began."""
     if last_event_id:
@@ -261,7 +249,7 @@ async def follow_events(
         tenant=bound_to if tenant == _ALL else session.tenant if tenant is None else sought("tenant", tenant),
         resource=None if resource is None else sought("resource", resource),
         holder=None if holder is None else sought("holder", holder),
-        types=_types(type or []),
+        types=tuple(event_type("type", word) for word in type or []),
     )
     stream = Stream(service, session, wanted, 0)
     await stream.open(_position(after, last_event_id))
