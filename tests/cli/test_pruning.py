@@ -4,28 +4,16 @@ import apsw
 import pytest
 
 from leasehold import Client
-from leasehold.engine.clock import SystemClock
 from leasehold.engine.registrar import Registrar
 from leasehold.registry import FAMILIES
 from leasehold.stores.sqlite import SqliteStore
 from tests.cli.shell import Shell
-
-FORTY_DAYS_NS = 40 * 24 * 3600 * 10**9
-
-
-class Long(SystemClock):
-    """This machine's clock as it would have been forty days ago, had it been up for so long."""
-
-    def tick_ns(self) -> int:
-        return super().tick_ns() - FORTY_DAYS_NS
-
-    def wall_ns(self) -> int:
-        return super().wall_ns() - FORTY_DAYS_NS
+from tests.long_ago import LongAgo
 
 
 def live_long_ago(path: Path, leases: int = 2) -> None:
     """Leave leases that ended forty days ago: two of them, in five entries."""
-    store = SqliteStore(path, clock=Long(), durability="fast", families=FAMILIES)
+    store = SqliteStore(path, clock=LongAgo(), durability="fast", families=FAMILIES)
     with Client(Registrar(store), holder="ann") as client:
         for resource in ("door", "gate", *(f"room-{number}" for number in range(2, leases))):
             client.acquire(resource).release()

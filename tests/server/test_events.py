@@ -10,6 +10,10 @@ from uuid import uuid4
 import pytest
 
 import leasehold
+from leasehold.engine.registrar import Registrar
+from leasehold.registry import FAMILIES
+from leasehold.stores.sqlite import SqliteStore
+from tests.long_ago import LongAgo
 from tests.server.running import Event, RunningServer, Watcher
 
 
@@ -209,3 +213,48 @@ def test_many_watchers_all_see_everything(server: RunningServer) -> None:
 
     for watcher in watchers:
         assert [event.data["resource"] for event in first(watcher, 10)] == resources
+
+
+def live_long_ago(path: Path, *, grants: int, metadata: str = "") -> int:
+    """Leave leases that were granted and released long ago; return how many entries there are."""
+    store = SqliteStore(path, clock=LongAgo(), durability="fast", families=FAMILIES)
+    with leasehold.Client(Registrar(store), holder="ann") as client:
+        for number in range(grants):
+            client.acquire(f"door-{number}", metadata={"note": metadata}).release()
+        return client.position()
+
+
+def test_whoever_goes_on_from_what_was_pruned_is_told_so(tmp_path: Path) -> None:
+    gone = live_long_ago(tmp_path / "store", grants=3)
+    with RunningServer(tmp_path / "store") as server:
+        resource = uuid4().hex
+        acquire(server, resource)
+        with leasehold.connect(server.url, api_key=server.key) as admin:
+            assert admin.prune().through == gone
+
+        refused = server.ask("GET", "/v1/events", after=gone - 1)
+        resumed = server.ask("GET", "/v1/events", headers={"Last-Event-ID": "1"})
+        (next_one,) = first(Watcher(server, after=refused.body["position"]), 1)
+        (oldest,) = first(Watcher(server, after=0), 1)
+
+        assert (refused.status, refused.code, refused.body["position"]) == (410, "HISTORY_PRUNED", gone)
+        assert f"continue after {gone}" in refused.body["detail"]
+        assert (resumed.status, resumed.code) == (410, "HISTORY_PRUNED")
+        assert next_one.data["resource"] == resource, "there is no gap after what was pruned"
+        assert oldest == next_one, "who begins at 0 wants whatever there is"
+
+
+def test_a_slow_reader_that_is_overtaken_by_pruning_is_told_and_sees_no_silent_gap(tmp_path: Path) -> None:
+    gone = live_long_ago(tmp_path / "store", grants=800, metadata="x" * 15_000)
+    with RunningServer(tmp_path / "store", "--send-timeout", "3000") as server:
+        acquire(server, "door")
+        slow = Watcher(server, after=1)  # Nobody reads what it is sent, and no buffer takes 12 MB.
+        with leasehold.connect(server.url, api_key=server.key) as admin:
+            assert admin.prune().through == gone
+
+        *seen, last = slow.events()
+        slow.close()
+
+        assert [event.id for event in seen] == list(range(2, 2 + len(seen)))
+        assert len(seen) < gone - 1
+        assert (last.type, last.data["code"], last.data["position"]) == ("end", "HISTORY_PRUNED", gone)

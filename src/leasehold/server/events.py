@@ -1,11 +1,13 @@
 """`GET /v1/events`: what happens, as it happens, as server-sent events.
 
 No gap, no repeat, in order. Each event's id is its position in the ledger; whoever was cut off goes on with
-`Last-Event-ID` (or `after`), from any position that was not pruned. A sign of life comes every 15 seconds. It
-moves the id along, so that whoever waits for something rare does not start far behind.
+`Last-Event-ID` (or `after`), from any position that was not pruned. Where entries are gone, that is refused
+with status 410, and told where history goes on. A sign of life comes every 15 seconds. It moves the id along,
+so that whoever waits for something rare does not start far behind.
 
 A stream ends when the client has left, when it does not take what it is sent, when its access key is not good
-any more, and when the server stops. In the last two cases the last event is `end`, and says why.
+any more, when what comes next was pruned, and when the server stops. In the last three cases the last event
+is `end`, and says why.
 """
 
 import asyncio
