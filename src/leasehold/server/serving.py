@@ -186,7 +186,9 @@ class _Life:
             lambda text: access.authenticate(self._registrar, text),
         )
         await service.recent.start()
-        front = Front(application(service), service.identity, self._configuration, self._meters)
+        front = Front(
+            application(service), service.identity, self._configuration, self._meters, service.answers
+        )
         port = _free_port(self._configuration)
         server = _server(front, self._configuration, port)
         serving = asyncio.create_task(server.serve())
