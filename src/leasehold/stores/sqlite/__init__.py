@@ -9,6 +9,7 @@
 - ``soft``         what is kept beside the ledger
 - ``bells``        waking waiters in other processes
 - ``write_queue``  who writes next
+- ``server_lock``  that a store has one server at a time
 - ``connection``   opening the database; which SQLite is good enough
 - ``place``        being inside a store's folder: who may, and what has to be as it was
 - ``belongings``   what belongs to that folder, and what is wrong with what is found there
