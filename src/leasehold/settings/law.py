@@ -10,7 +10,7 @@ import msgspec
 
 from leasehold.kernel.ledger.commands import Caller, Command, Right
 from leasehold.kernel.ledger.draft import Draft
-from leasehold.kernel.ledger.events import Event, Filing
+from leasehold.kernel.ledger.events import Event, Filing, stamp
 from leasehold.kernel.ledger.family import Family
 from leasehold.kernel.ledger.key import spell_key, split_key
 from leasehold.kernel.ledger.limits import RESOURCE_BYTES, check_text, invalid
@@ -143,11 +143,8 @@ def change(command: ChangeSetting, draft: Draft) -> Changed:
     before = None if record is None else record.value
     draft.append(
         SettingChanged(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
+            **stamp(draft.now, scope_of(command.tenant, command.key), command.holder),
             request=command.request_key,
-            tenant=scope_of(command.tenant, command.key),
             key=command.key,
             resource=command.resource,
             before=before,
@@ -214,7 +211,6 @@ def settings_family() -> Family:
         name=FAMILY,
         record=SettingRecord,
         events=(SettingChanged,),
-        commands=(ChangeSetting,),
         rules={ChangeSetting: change},
         check=check,
         admits=admits,

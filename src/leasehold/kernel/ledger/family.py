@@ -96,8 +96,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     record: Any
     """The type of its records: a struct that reads back from JSON as it was."""
     events: tuple[type[Event], ...]
-    commands: tuple[type[Command], ...] = ()
     rules: Mapping[type[Command], Rule] = {}
+    """What can be asked of it, and what decides that."""
     evolve: Callable[[Any, Any, str], Any]
     """What one event does to the record with one of its keys: from None where there is none, to None where
     it ends. Asked for each of the event's `keys`."""
@@ -169,11 +169,8 @@ class Families:
             if not str(tag).startswith(f"{family.name}."):
                 raise ValueError(f"{tag} does not begin with the name of its family, {family.name}")
             self.of_event[event] = family
-        for command in family.commands:
-            if command not in family.rules:
-                raise ValueError(f"{family.name} has no rule for {command.__name__}")
-            self.of_command[command] = family
-            self.rules[command] = family.rules[command]
+        self.of_command |= dict.fromkeys(family.rules, family)
+        self.rules |= family.rules
         for event, reaction in family.reacts.items():
             self.reactions[event] = (*self.reactions.get(event, ()), reaction)
 

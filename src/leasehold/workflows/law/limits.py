@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import (
     ID_BYTES,
     METADATA_BYTES,
@@ -20,8 +21,6 @@ from leasehold.kernel.ledger.limits import (
 )
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.workflows.law.commands import (
-    Accept,
-    Acknowledge,
     AnswerAction,
     Claim,
     Emit,
@@ -30,7 +29,6 @@ from leasehold.workflows.law.commands import (
     MarkGuard,
     Subscribe,
     Transition,
-    Unsubscribe,
 )
 from leasehold.workflows.law.events import ActionFacts
 from leasehold.workflows.law.records import CANCELLED, COMPLETED
@@ -50,19 +48,6 @@ ENDED_STATES = (COMPLETED, CANCELLED)
 LEASE_TRANSFER = "lease_transfer"
 """The type of the action that a handoff is; nobody else can emit one."""
 
-_Command = (
-    Claim
-    | Accept
-    | Emit
-    | Transition
-    | AnswerAction
-    | HandOff
-    | Finish
-    | Subscribe
-    | Acknowledge
-    | Unsubscribe
-    | MarkGuard
-)
 _NAMES = (
     "tenant",
     "request_id",
@@ -78,7 +63,7 @@ _MAY_BE_EMPTY = {(Subscribe, "workflow_id"), (MarkGuard, "action_id")}
 _NUMBERS = ("epoch", "position", "token")
 
 
-def check(command: _Command) -> Refusal | None:
+def check(command: Command) -> Refusal | None:
     """Refuse what is empty, too long, too much, or out of range."""
     for field in _NAMES:
         given = getattr(command, field, None)
@@ -94,7 +79,7 @@ def check(command: _Command) -> Refusal | None:
     return _check_content(command)
 
 
-def _check_content(command: _Command) -> Refusal | None:
+def _check_content(command: Command) -> Refusal | None:
     match command:
         case Claim(ttl_ns=ttl_ns, metadata=metadata):
             return check_ttl(ttl_ns) or check_metadata(metadata)
