@@ -120,7 +120,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     it may be nothing."""
     admits: Callable[[Caller, Any, "Draft"], Refusal | None] | None = None
     """Whether a caller may ask that: a command of whatever family, before any rule; a question or a job,
-    which has a `right` as commands have, on a draft of the snapshot that it is answered from."""
+    which has a `right` as commands have, on a draft of the snapshot that it is answered from. A local caller
+    may ask everything, and nobody is asked about it."""
     knows: Callable[[Collection[Caller], "View"], "Keys | None"] = _nothing_yet
     """What `admits` is sure to need of callers that are not local, and the view lacks. None: nothing."""
     sweeps: Callable[["Draft"], bool] | None = None
@@ -149,7 +150,7 @@ class Families:
         self.admitting: tuple[Callable[[Caller, Any, Draft], Refusal | None], ...] = tuple(
             family.admits for family in self._families if family.admits is not None
         )
-        """What is to be asked of every caller."""
+        """What is to be asked of every caller that is not local."""
         self.sweeping: tuple[Callable[[Draft], bool], ...] = tuple(
             family.sweeps for family in self._families if family.sweeps is not None
         )
