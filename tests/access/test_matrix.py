@@ -128,8 +128,9 @@ def test_no_family_would_refuse_a_local_caller_anything(kind: type[Any]) -> None
     """So nobody asks them, and nothing is read for it."""
     draft = Draft(View(FAMILIES, an_authority()), Now(tick=Tick(value=0), wall_ns=0))
 
-    assert len(FAMILIES.admitting) == 2
-    assert [admits(LOCAL, built(kind, pool(OWN)), draft) for admits in FAMILIES.admitting] == [None, None]
+    for key in ("max_renewals", "auto_expire_enabled"):  # The second is for the whole store.
+        asked = built(kind, {**pool(OWN), "key": key})
+        assert [admits(LOCAL, asked, draft) for admits in FAMILIES.admitting] == [None, None]
 
 
 def foreign(kind: type[Any]) -> list[Any]:
