@@ -14,6 +14,7 @@ from leasehold.kernel.ledger.limits import (
     NUMBER_MAXIMUM,
     REASON_BYTES,
     check_metadata,
+    check_optional,
     check_text,
     check_ttl,
     invalid,
@@ -92,13 +93,13 @@ def _check_content(command: Command) -> Refusal | None:
                 return invalid("state", f"must not be {state}: complete or cancel the workflow instead")
             return check_text("state", state)
         case AnswerAction(payload=payload, error=error):
-            return check_payload(payload) or (None if error is None else _check_reason("error", error))
+            return check_payload(payload) or check_optional("error", error or "", REASON_BYTES)
         case HandOff(ttl_ns=ttl_ns):
-            return None if ttl_ns is None else check_ttl(ttl_ns)
+            return check_ttl(ttl_ns)
         case Finish(outcome=outcome, reason=reason):
             if outcome not in ENDED_STATES:
                 return invalid("outcome", f"must be one of: {', '.join(ENDED_STATES)}")
-            return _check_reason("reason", reason)
+            return check_optional("reason", reason, REASON_BYTES)
         case _:
             return None
 
@@ -147,7 +148,3 @@ def _check_dependencies(dependencies: tuple[str, ...], action_id: str) -> Refusa
 
 def _check_range(field: str, number: int, least: int, most: int) -> Refusal | None:
     return None if least <= number <= most else invalid(field, f"must be from {least} to {most}")
-
-
-def _check_reason(field: str, text: str) -> Refusal | None:
-    return check_text(field, text, REASON_BYTES) if text else None
