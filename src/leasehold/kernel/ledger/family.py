@@ -96,8 +96,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     record: Any
     """The type of its records: a struct that reads back from JSON as it was."""
     events: tuple[type[Event], ...]
-    commands: tuple[type[Command], ...] = ()
     rules: Mapping[type[Command], Rule] = {}
+    """What can be asked of it, and what decides that."""
     evolve: Callable[[Any, Any, str], Any]
     """What one event does to the record with one of its keys: from None where there is none, to None where
     it ends. Asked for each of the event's `keys`."""
@@ -120,7 +120,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     it may be nothing."""
     admits: Callable[[Caller, Any, "Draft"], Refusal | None] | None = None
     """Whether a caller may ask that: a command of whatever family, before any rule; a question or a job,
-    which has a `right` as commands have, on a draft of the snapshot that it is answered from."""
+    which has a `right` as commands have, on a draft of the snapshot that it is answered from. A local caller
+    may ask everything, and nobody is asked about it."""
     knows: Callable[[Collection[Caller], "View"], "Keys | None"] = _nothing_yet
     """What `admits` is sure to need of callers that are not local, and the view lacks. None: nothing."""
     sweeps: Callable[["Draft"], bool] | None = None
@@ -149,7 +150,7 @@ class Families:
         self.admitting: tuple[Callable[[Caller, Any, Draft], Refusal | None], ...] = tuple(
             family.admits for family in self._families if family.admits is not None
         )
-        """What is to be asked of every caller."""
+        """What is to be asked of every caller that is not local."""
         self.sweeping: tuple[Callable[[Draft], bool], ...] = tuple(
             family.sweeps for family in self._families if family.sweeps is not None
         )
@@ -169,11 +170,8 @@ class Families:
             if not str(tag).startswith(f"{family.name}."):
                 raise ValueError(f"{tag} does not begin with the name of its family, {family.name}")
             self.of_event[event] = family
-        for command in family.commands:
-            if command not in family.rules:
-                raise ValueError(f"{family.name} has no rule for {command.__name__}")
-            self.of_command[command] = family
-            self.rules[command] = family.rules[command]
+        self.of_command |= dict.fromkeys(family.rules, family)
+        self.rules |= family.rules
         for event, reaction in family.reacts.items():
             self.reactions[event] = (*self.reactions.get(event, ()), reaction)
 
