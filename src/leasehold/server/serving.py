@@ -24,12 +24,11 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from leasehold import access
-from leasehold.client.connect import open_registrar
+from leasehold.client.connect import Opening, open_registrar
 from leasehold.enforcing.asgi import Application
 from leasehold.engine.recording import resume
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import LeaseholdError, StoreUnusable
-from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.app import application
 from leasehold.server.configuration import Configuration
@@ -75,16 +74,8 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
         raise StoreUnusable("a server does not keep its leases in memory; name a folder with --store")
     _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
-    registrar = open_registrar(
-        url,
-        durability="full",
-        group=group,
-        create=True,
-        as_is=False,
-        timeout=configuration.store_timeout,
-        quotas=Quotas(),
-        observe=meters.batch,
-    )
+    opening = Opening(group=group, timeout=configuration.store_timeout)
+    registrar = open_registrar(url, opening, observe=meters.batch)
     try:
         resumed = resume(registrar.store, longest_ns=round(configuration.settling * NANOSECONDS_PER_SECOND))
         if resumed is not None:
