@@ -18,6 +18,7 @@ from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.limits import RESOURCES_PER_CLAIM
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 PAGE_MAXIMUM = 10_000
 """How much of anything fits into one answer."""
@@ -35,6 +36,11 @@ class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
     lease: Lease
     expires_in: float
     """Seconds left by the authority's clock; 0 for a lease that has ended or expired."""
+
+    @classmethod
+    def lasting(cls, lease: Lease, left_ns: int) -> "LeaseStatus":
+        """Return how a lease stands that has so much time left."""
+        return cls(lease=lease, expires_in=left_ns / NANOSECONDS_PER_SECOND)
 
     @property
     def is_live(self) -> bool:

@@ -24,7 +24,6 @@ from leasehold.kernel.lease.commands import ChangeMode, Renew, Spend, Transfer
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 from leasehold.kernel.ledger.refusals import Refusal
-from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.lease import HeldLease
@@ -87,7 +86,7 @@ class Terms:
         kept = [(ours.kept, one) for ours, one in renewals if ours is not None and ours.kept is not None]
         self._holdings.keeper.renewed(kept, sent_ns)
         return [
-            LeaseStatus(lease=one.lease, expires_in=one.expires_in_ns / NANOSECONDS_PER_SECOND)
+            LeaseStatus.lasting(one.lease, one.expires_in_ns)
             if isinstance(one, Renewal)
             else self._not_renewed(one, holder)
             for one in outcomes
@@ -221,4 +220,4 @@ class Terms:
 
 
 def _status(granted: Granted) -> LeaseStatus:
-    return LeaseStatus(lease=granted.lease, expires_in=granted.expires_in_ns / NANOSECONDS_PER_SECOND)
+    return LeaseStatus.lasting(granted.lease, granted.expires_in_ns)
