@@ -17,6 +17,7 @@ from leasehold.enforcing.asgi import Receive, Scope, Send
 from leasehold.engine.desk import Desk
 from leasehold.kernel.ledger.commands import LOCAL, Caller
 from leasehold.registry import wire
+from leasehold.server.answers import Answers
 from leasehold.server.desk_route import DeskRoute
 
 _STOP_SECONDS = 30.0
@@ -74,7 +75,9 @@ class DeskServer:
         self._thread.join(_STOP_SECONDS)
 
     def _mount(self, path: str, desk: Desk, caller_of: Callable[[Scope], Caller]) -> None:
-        self._routes[path] = DeskRoute(desk, wire(), caller_of=caller_of, desk_for=lambda caller: desk)
+        self._routes[path] = DeskRoute(
+            desk, wire(), caller_of=caller_of, desk_for=lambda caller: desk, answers=Answers(1 << 30)
+        )
 
     def _unmount(self, path: str) -> None:
         route = self._routes.pop(path)

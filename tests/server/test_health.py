@@ -76,7 +76,8 @@ def test_while_another_process_keeps_the_write_lock_changes_get_503_and_nothing_
     server: RunningServer,
 ) -> None:
     resource = uuid4().hex
-    file = Path(str(server.log[0]["store"]).removeprefix("sqlite:///")) / "leases.db"
+    store = next(line["store"] for line in server.log if "store" in line)
+    file = Path(store.removeprefix("sqlite:///")) / "leases.db"
     blocker = sqlite3.connect(file, isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     try:

@@ -8,6 +8,7 @@
 - ``terms``      what holders elsewhere do with leases, and how their claims wait
 - ``service``    what all routes share; ``sessions``: the desks they speak to, one for each caller
 - ``identity``   who asks, by the access key that was shown, and how often it may
+- ``answers``    how much of large answers each caller has in memory
 - ``recent``     the newest entries, for all who watch; ``follower``: waits for the ledger to grow
 - ``meters``     what is counted, at each desk (``metered_desk``)
 - ``problems``   what an error looks like over HTTP

@@ -27,6 +27,7 @@ from leasehold.engine.questions import Question
 from leasehold.engine.wire import CancelJob, FindJob, Garbled, Item, StartJob, Wire
 from leasehold.errors import InvalidInput, LeaseholdError, LimitExceeded
 from leasehold.kernel.ledger.commands import Caller, Command, Right
+from leasehold.server.answers import Answers
 from leasehold.server.doorbells import Doorbells
 from leasehold.server.problems import ServerStopping, discreet
 
@@ -52,9 +53,10 @@ _logger = logging.getLogger(__name__)
 class Clerk:
     """Has items carried out, at the desks of their callers."""
 
-    def __init__(self, wire: Wire, doorbells: Doorbells) -> None:
+    def __init__(self, wire: Wire, doorbells: Doorbells, answers: Answers) -> None:
         self._wire = wire
         self._doorbells = doorbells
+        self._answers = answers
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="leasehold-clerk")
         self._finished: deque[_Batch] = deque()
         self._is_rung_for = False
@@ -62,6 +64,12 @@ class Clerk:
 
     async def carry_out(self, caller: Caller, desk: Desk, items: Sequence[Raw]) -> list[bytes]:
         """Return the outcomes of items, as they are spelled."""
+        with self._answers.of(caller.access) as hold:
+            return await self._outcomes(caller, desk, items, hold)
+
+    async def _outcomes(
+        self, caller: Caller, desk: Desk, items: Sequence[Raw], hold: Callable[[int], None]
+    ) -> list[bytes]:
         spell = self._wire.spell_outcome
         outcomes: list[bytes] = []
         size = 0
@@ -78,6 +86,7 @@ class Clerk:
                 item = _FULL
             outcomes.append(spell(item if isinstance(item, Failure) else await self._ask(desk, item)))
             size += len(outcomes[-1])
+            hold(len(outcomes[-1]))
         if commands:
             outcomes += map(spell, await self._run(desk, commands))
         return outcomes

@@ -63,6 +63,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     connections_maximum: Annotated[
         int, _setting("how many connections may be open at once", ge=1, le=1_000_000)
     ] = 20_000
+    answers_maximum: Annotated[
+        int, _setting("how many bytes of large answers one access key may have open", ge=1 << 20, le=1 << 40)
+    ] = 128 << 20
     store_timeout: Annotated[
         float, _setting("seconds to wait for another process to finish writing", ge=0.1, le=3600)
     ] = 30.0

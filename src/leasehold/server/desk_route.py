@@ -34,6 +34,7 @@ from leasehold.engine.questions import FindHead, Followed, FollowLedger
 from leasehold.engine.wire import Garbled, Wire, read_request, spell_reply
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.kernel.ledger.commands import LOCAL, Caller
+from leasehold.server.answers import Answers
 from leasehold.server.clerk import Clerk
 from leasehold.server.doorbells import Doorbells
 from leasehold.server.follower import Follower
@@ -83,6 +84,7 @@ class DeskRoute:
         *,
         caller_of: Callable[[Scope], Caller],
         desk_for: Callable[[Caller], Desk],
+        answers: Answers,
         ping_seconds: float = _PING_SECONDS,
     ) -> None:
         """`desk` is the server's own, `desk_for` gives each caller its own; closing those is up to others.
@@ -93,7 +95,7 @@ class DeskRoute:
         self._desk_for = desk_for
         self._ping_seconds = ping_seconds
         self._doorbells = Doorbells(desk.bells)
-        self._clerk = Clerk(wire, self._doorbells)
+        self._clerk = Clerk(wire, self._doorbells, answers)
         self.follower = Follower(desk)
         """Where routes wait for the ledger to grow."""
         self._desk = desk

@@ -3,7 +3,8 @@
 - A request gets an id, or keeps the one that it came with (`X-Request-Id`), and the answer carries it.
 - Who has no good access key is refused before its body is read. A body has to be JSON, no larger than the
   server takes, and here in time.
-- A client that does not take what it is sent is cut off: nobody can fill the server's memory by that.
+- A client that does not take what it is sent is cut off, and large answers are counted until they are taken
+  (``answers``): nobody can fill the server's memory by that.
 - When the server stops, whoever comes is told to come back, and what is under way is finished, or ended.
 
 Whatever happens behind it, a request gets an answer: a defect is logged, and answered with status 500.
@@ -14,13 +15,14 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from leasehold.enforcing.asgi import Application, Message, Receive, Scope, Send
 from leasehold.engine.clock import Ids
 from leasehold.errors import LeaseholdError, RateLimited
+from leasehold.server.answers import Answers
 from leasehold.server.configuration import Configuration
 from leasehold.server.identity import CALLER, Identity
 from leasehold.server.logs import FIELDS, RequestLog
@@ -61,12 +63,18 @@ class Front:
     """Goes around the application."""
 
     def __init__(
-        self, application: Application, identity: Identity, configuration: Configuration, meters: Meters
+        self,
+        application: Application,
+        identity: Identity,
+        configuration: Configuration,
+        meters: Meters,
+        answers: Answers,
     ) -> None:
         self._application = application
         self._identity = identity
         self._configuration = configuration
         self._meters = meters
+        self._answers = answers
         self._log = RequestLog()
         self._ids = Ids()
         self._under_way: set[asyncio.Task[Any]] = set()
@@ -107,7 +115,8 @@ class Front:
                 return
             with self._share_of(self._identity.caller_of(scope).access):
                 body = await self._body(scope, receive)
-                await self._application(scope, _Replay(body, receive), answer)
+                with self._answers.of(scope[CALLER].access) as answer.hold:
+                    await self._application(scope, _Replay(body, receive), answer)
         except LeaseholdError as error:
             answer.closes = answer.closes or isinstance(error, BodyTooLarge | TooSlow)
             await answer.tell(error)
@@ -270,6 +279,8 @@ class _Answer:
         """Whether the connection ends with this answer."""
         self.code = ""
         self.note = ""
+        self.hold: Callable[[int], None] = lambda size: None
+        """Is told the size of a large answer, before it is sent."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -283,6 +294,8 @@ class _Answer:
         if not self._is_stream:
             await self._send(message)  # A small answer in one piece is taken off our hands at once.
             return
+        if len(body) > _PART_BYTES and not message.get("more_body"):
+            self.hold(len(body))
         # A large one would be kept for a client that takes nothing of it, for as long as that one stays.
         while len(body) > _PART_BYTES:
             await self._pass_on({**message, "body": bytes(body[:_PART_BYTES]), "more_body": True})

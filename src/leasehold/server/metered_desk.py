@@ -1,7 +1,11 @@
-"""A desk whose commands and questions are counted, with how long they took; else it is the one behind it."""
+"""A desk whose commands and questions are counted, with how long they took; else it is the one behind it.
+
+Questions for whole pages are refused where there is no room for their answers.
+"""
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from leasehold.engine.bells import Bells
@@ -15,8 +19,10 @@ from leasehold.server.meters import Meters
 class MeteredDesk:
     """Counts what goes over a desk."""
 
-    def __init__(self, desk: Desk, meters: Meters) -> None:
+    def __init__(self, desk: Desk, meters: Meters, refuse_more: Callable[[], None]) -> None:
+        """`refuse_more` is called before each question for a page, and raises why it is not answered now."""
         self._desk = desk
+        self._refuse_more = refuse_more
         self._meters = meters
         self.timeout = desk.timeout
         self.ids = desk.ids
@@ -61,6 +67,8 @@ class MeteredDesk:
         began = time.perf_counter()
         outcome: Outcome = None
         try:
+            if _is_for_a_page(type(question)):
+                self._refuse_more()
             return self._desk.ask(question)
         except Exception as error:
             outcome = Failure.of(error)
@@ -91,6 +99,12 @@ class MeteredDesk:
     def close(self) -> None:
         """Let go of the desk behind this one."""
         self._desk.close()
+
+
+@cache
+def _is_for_a_page(kind: type[Question]) -> bool:
+    """Say whether such a question is for as much as its caller likes."""
+    return not {"limit", "query"}.isdisjoint(kind.__struct_fields__)
 
 
 def _kind(asked: Command | Question) -> str:

@@ -8,6 +8,7 @@ from leasehold.engine.desk import Desk
 from leasehold.engine.registrar import Registrar
 from leasehold.kernel.ledger.commands import Caller
 from leasehold.registry import wire
+from leasehold.server.answers import Answers
 from leasehold.server.configuration import Configuration
 from leasehold.server.desk_route import DeskRoute
 from leasehold.server.identity import Authenticate, Identity
@@ -30,6 +31,7 @@ class Service:
         self.registrar = registrar
         self.configuration = configuration
         self.meters = meters
+        self.answers = Answers(configuration.answers_maximum)
         self.identity = Identity(
             authenticate,
             per_second=configuration.requests_per_second,
@@ -42,6 +44,7 @@ class Service:
             wire(),
             caller_of=self.identity.caller_of,
             desk_for=self.desk_for,
+            answers=self.answers,
             ping_seconds=configuration.ping_seconds,
         )
         self.listeners = AsyncListeners(registrar.bells)
@@ -51,7 +54,8 @@ class Service:
 
     def desk_for(self, caller: Caller) -> Desk:
         """Return the desk of a caller, at which everything is counted."""
-        return MeteredDesk(self.registrar.for_caller(caller), self.meters)
+        refuse_more = partial(self.answers.refuse_more, caller.access)
+        return MeteredDesk(self.registrar.for_caller(caller), self.meters, refuse_more)
 
     def _wake_waiters(self) -> None:
         """Let all who wait ask again: an access key has changed, and it may have been theirs."""

@@ -101,12 +101,10 @@ def _within_descriptors(configuration: Configuration) -> Configuration:
     room = max(1, limit - max(_DESCRIPTORS_LEAST, limit // _DESCRIPTORS_SHARE))
     if room >= wanted:
         return configuration
-    _logger.warning(
-        "connections_maximum is %d, and this process may have %d files open: it takes %d connections; raise "
-        "the hard limit (LimitNOFILE= of a systemd unit, `ulimit -Hn`), or lower the setting",
-        wanted,
-        limit,
-        room,
+    _log(
+        "takes fewer connections than connections_maximum; raise the hard limit of open files for more",
+        connections=room,
+        open_files=limit,
     )
     return msgspec.structs.replace(configuration, connections_maximum=room)
 
@@ -177,7 +175,9 @@ class _Life:
             lambda text: access.authenticate(self._registrar, text),
         )
         await service.recent.start()
-        front = Front(application(service), service.identity, self._configuration, self._meters)
+        front = Front(
+            application(service), service.identity, self._configuration, self._meters, service.answers
+        )
         port = _free_port(self._configuration)
         server = _server(front, self._configuration, port)
         serving = asyncio.create_task(server.serve())
