@@ -77,8 +77,11 @@ def vouch(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
     return _find(_change(store, change), key_id)
 
 
-def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) -> None:
-    """Commit what `change` gives, sealed with the key that this process has, or enrols for it."""
+def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) -> list[Key]:
+    """Commit what `change` gives, sealed with the key that this process has, or enrols for it.
+
+    Returns all keys as they are then.
+    """
     open_epoch(store, to_write=True)
 
     def commit() -> None:
