@@ -62,6 +62,11 @@ class AsyncWorkflows:
         self.manager = AsyncLeaseManager(session, claims)
         """What operators do."""
 
+    @property
+    def tenant(self) -> str:
+        """Whose workflows these are."""
+        return self._session.tenant
+
     def claim(
         self,
         workflow_id: str,

@@ -60,6 +60,11 @@ class Workflows:
         self.manager = LeaseManager(session, claims)
         """What operators do."""
 
+    @property
+    def tenant(self) -> str:
+        """Whose workflows these are."""
+        return self._session.tenant
+
     def claim(
         self,
         workflow_id: str,
