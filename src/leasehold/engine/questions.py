@@ -37,15 +37,15 @@ class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
     expires_in: float
     """Seconds left by the authority's clock; 0 for a lease that has ended or expired."""
 
-    @classmethod
-    def lasting(cls, lease: Lease, left_ns: int) -> "LeaseStatus":
-        """Return how a lease stands that has so much time left."""
-        return cls(lease=lease, expires_in=left_ns / NANOSECONDS_PER_SECOND)
-
     @property
     def is_live(self) -> bool:
         """Say whether the lease still stands."""
         return self.expires_in > 0
+
+
+def lasting(lease: Lease, left_ns: int) -> LeaseStatus:
+    """Return how a lease stands that has so much time left."""
+    return LeaseStatus(lease=lease, expires_in=left_ns / NANOSECONDS_PER_SECOND)
 
 
 class Waiter(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from leasehold.engine.questions import LeaseStatus, Waiter
+from leasehold.engine.questions import LeaseStatus, Waiter, lasting
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.chain import Entry
@@ -227,7 +227,7 @@ def lease_body(status: LeaseStatus) -> LeaseBody:
 
 def granted_body(lease: Lease, expires_in_ns: int) -> LeaseBody:
     """Return a lease that was just granted or renewed."""
-    return lease_body(LeaseStatus.lasting(lease, expires_in_ns))
+    return lease_body(lasting(lease, expires_in_ns))
 
 
 def waiter_body(waiter: Waiter) -> WaiterBody:

@@ -15,7 +15,7 @@ from leasehold.client.aio.waiting_room import AsyncWaitingRoom
 from leasehold.client.inputs import duration_ns
 from leasehold.client.waits import Claim, ended_since, undoing
 from leasehold.engine.desk import answer_of
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import error_of
 from leasehold.kernel.lease.answers import Ended, Granted, Released, Renewal, Renewed
 from leasehold.kernel.lease.commands import Acquire, ChangeMode, Release, Renew, Revoke, Transfer
@@ -97,7 +97,7 @@ class Terms:
         (outcome,) = await self.renew_many((lease_id,), holder, ttl)
         if isinstance(outcome, Refusal):
             raise error_of(outcome)
-        return LeaseStatus.lasting(outcome.lease, outcome.expires_in_ns)
+        return lasting(outcome.lease, outcome.expires_in_ns)
 
     async def release(
         self, lease_id: str, holder: str, reason: ReleaseReason = ReleaseReason.VOLUNTARY
@@ -114,7 +114,7 @@ class Terms:
         (outcome,) = answer_of(await self.session.send(command), Released).outcomes
         if isinstance(outcome, Refusal):
             raise error_of(outcome)
-        return LeaseStatus.lasting(outcome.lease, 0)
+        return lasting(outcome.lease, 0)
 
     async def revoke(self, lease_id: str, operator: str, reason: str) -> Ended:
         """Forcibly end a lease."""
@@ -142,7 +142,7 @@ class Terms:
             request_id=new,
         )
         granted = answer_of(await self.session.send(command), Granted)
-        return LeaseStatus.lasting(granted.lease, granted.expires_in_ns)
+        return lasting(granted.lease, granted.expires_in_ns)
 
 
 Holding = NamedDependency[Terms]

@@ -16,7 +16,7 @@ from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration, amounts, duration_ns, lease_id_of, several, text
 from leasehold.client.waits import Claim, patience_ns, undoing
 from leasehold.engine.desk import answer_of
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import LeaseholdError, LeaseNotFound, NothingGranted, error_of
 from leasehold.kernel.lease.answers import Granted, Renewal, Renewed, Spent
 from leasehold.kernel.lease.budget import Budget
@@ -86,7 +86,7 @@ class Terms:
         kept = [(ours.kept, one) for ours, one in renewals if ours is not None and ours.kept is not None]
         self._holdings.keeper.renewed(kept, sent_ns)
         return [
-            LeaseStatus.lasting(one.lease, one.expires_in_ns)
+            lasting(one.lease, one.expires_in_ns)
             if isinstance(one, Renewal)
             else self._not_renewed(one, holder)
             for one in outcomes
@@ -220,4 +220,4 @@ class Terms:
 
 
 def _status(granted: Granted) -> LeaseStatus:
-    return LeaseStatus.lasting(granted.lease, granted.expires_in_ns)
+    return lasting(granted.lease, granted.expires_in_ns)

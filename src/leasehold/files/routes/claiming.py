@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from leasehold.client.inputs import claim_ids, duration_ns
 from leasehold.client.waits import undoing
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import AlreadyHeld, Held, LeaseLost, RenewalDoesNotExtend, RenewalsExhausted
 from leasehold.files.aio.claiming import had_already, without_covered
 from leasehold.files.aio.reader import AsyncFileReader
@@ -87,7 +87,7 @@ class FileClaims:
             granted = await self._terms.claim(command, patience)
         except Held as error:
             raise (await self._reader.explain(error, names, data.agent, data.mode)) from None
-        return [LeaseStatus.lasting(lease, granted.expires_in_ns) for lease in (granted.lease, *granted.also)]
+        return [lasting(lease, granted.expires_in_ns) for lease in (granted.lease, *granted.also)]
 
     async def _renew(self, status: LeaseStatus, data: AcquireFilesBody) -> LeaseStatus:
         """Give a lease that the agent has more time, and what it lacks to be as it is claimed."""
@@ -116,4 +116,4 @@ class FileClaims:
             resource = resource or error.resource or ""
             name = FileName(resource, shown(resource))
             raise (await self._reader.explain(error, [name], agent, Mode.EXCLUSIVE)) from None
-        return LeaseStatus.lasting(granted.lease, granted.expires_in_ns)
+        return lasting(granted.lease, granted.expires_in_ns)
