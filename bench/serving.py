@@ -245,13 +245,10 @@ async def _watch(port: int, key: str, store: Path) -> list[float]:
 
 def _fill(store: Path) -> None:
     """Make a store with so many leases that stand."""
-    from leasehold.client.connect import open_registrar
+    from leasehold.client.connect import Opening, open_registrar
     from leasehold.engine.batch import Rules, run_batch
-    from leasehold.kernel.lease.quotas import Quotas
 
-    registrar = open_registrar(
-        store, durability="fast", group=False, create=True, as_is=False, timeout=30, quotas=Quotas()
-    )
+    registrar = open_registrar(store, Opening(durability="fast"))
     for start in range(0, LEASES, 1_000):
         names = [f"lease-{number:06}" for number in range(start, start + 1_000)]
         commands = [

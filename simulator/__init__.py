@@ -8,8 +8,9 @@ a clock that goes back, files that are restored and copied. One seed is one worl
 by line.
 
 Leases are one family of records. A *troupe* plays another one in the same worlds, with actors and a judge of
-its own: `simulate(seed, troupes=[...])` (`troupe`). `work_troupe`, `workflow_troupe`, `settings_troupe`,
-`access_troupe` and `guard_troupe` play a family each; on the command line each has its turn.
+its own: `simulate(seed, troupes=[...])` (`troupe`, `cast`). `work_troupe`, `workflow_troupe`,
+`settings_troupe`, `access_troupe` and `guard_troupe` play a family each; on the command line each has its
+turn.
 
 What is checked, all the time:
 

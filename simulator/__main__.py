@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -39,7 +40,7 @@ class Chunk(msgspec.Struct, kw_only=True):
     failures: list[tuple[int, str]] = []
 
 
-def troupes_of(seed: int) -> list[Troupe]:
+def troupes_of(seed: int) -> list[Troupe[Any]]:
     """Return who plays in a world beside those who hold leases: each family in turn, sometimes none."""
     turns = (WorkTroupe, WorkflowTroupe, SettingsTroupe, AccessTroupe, GuardTroupe, None)
     troupe = turns[seed % len(turns)]

@@ -7,7 +7,6 @@ nobody was refused who was. The last admin key for all tenants is never revoked.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -24,7 +23,8 @@ from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
 from simulator.asking import Asker
-from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.cast import Cast
+from simulator.troupe import Commit, Moment, Scene, Troupe
 from simulator.true_lease import request_id_of
 
 
@@ -68,32 +68,22 @@ class AccessPlay:
         self._scene = scene
         self._stage = scene.stage
         self._random = scene.random
+        self._cast = Cast(scene, self._act)
+        self.noted = self._cast.noted
         self._sent: dict[str, tuple[Any, Caller]] = {}
         self._names: list[tuple[str, str]] = []
         """Every key that anybody ever asked for, and what it was to be bound to."""
         self._keys: dict[str, TrueKey] = {}
         self._done: dict[str, tuple[int, Event]] = {}
         """What each request has brought about, and at which position of the ledger."""
-        self.noted: dict[str, int] = {}
-
-    def _note(self, name: str) -> None:
-        self.noted[name] = self.noted.get(name, 0) + 1
 
     # What actors do.
 
     def start(self) -> None:
         """Let three actors begin."""
-        for actor in (self._scene.new_actor(), self._scene.new_actor(), self._scene.new_actor()):
-            self._plan(actor)
-
-    def _plan(self, actor: Asker) -> None:
-        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.02, 0.4))
-        actor.later(delay_ns, lambda: self._act(actor))
+        self._cast.start(3)
 
     def _act(self, actor: Asker) -> None:
-        if self._stage.calm:
-            return
-        self._plan(actor)
         random = self._random
         if self._sent and random.random() < 0.15:
             command, caller = random.choice(list(self._sent.values())[-20:])
@@ -156,7 +146,7 @@ class AccessPlay:
             if not self._keys[key_id].is_revoked:
                 return f"{key_id} was let go of, and is not revoked"
             del self._keys[key_id]
-            self._note("let go")
+            self._cast.note("let go")
         return None
 
     def _saw(self, position: int, event: Any) -> str | None:
@@ -201,7 +191,7 @@ class AccessPlay:
 
     def _take_in(self, position: int, event: Any, command: Any) -> None:
         self._done[request_id_of(event)] = (position, event)
-        self._note(type(event).__name__)
+        self._cast.note(type(event).__name__)
         if isinstance(event, AccessKeyCreated):
             self._keys[event.key_id] = TrueKey(
                 tenant=event.tenant,
@@ -225,7 +215,7 @@ class AccessPlay:
                     self._take_in(entry.position, entry.event, self._sent[request_id_of(entry.event)][0])
             for key in commit.let_go.get(ACCESS, ()):
                 self._keys.pop(key.rpartition("\x01")[2], None)
-        self._note("started over")
+        self._cast.note("started over")
 
     def causes(self, event: Event, command: Command | None) -> bool:
         """Keys cause no events of leases."""
@@ -236,11 +226,11 @@ class AccessPlay:
         """Judge an answer."""
         _, caller = self._sent[command.request_id]
         if isinstance(outcome, AccessKey):
-            self._note("answered")
+            self._cast.note("answered")
             return self._misinformed(command, outcome, moment)
         if not isinstance(outcome, Refusal):
             return f"{command} was answered with {outcome}"
-        self._note(outcome.rule)
+        self._cast.note(outcome.rule)
         if outcome.rule not in ("NOT_AUTHENTICATED", "NOT_PERMITTED") or not moment.alone:
             return None
         key = self._keys.get(caller.access)
@@ -290,19 +280,8 @@ class AccessPlay:
         return None if said == true else f"access keys are {said}, and should be {true}"
 
 
-class AccessTroupe:
+class AccessTroupe(Troupe[AccessPlay]):
     """Access keys, played."""
 
     def __init__(self, family: Family | None = None) -> None:
-        self._family = family
-        self.plays: list[AccessPlay] = []
-
-    @cached_property
-    def family(self) -> Family:
-        """Return the family of access keys, or one with a mistake in it."""
-        return self._family or access_family()
-
-    def play(self, scene: Scene) -> Play:
-        """Return a play for one world."""
-        self.plays.append(AccessPlay(scene))
-        return self.plays[-1]
+        super().__init__(family or access_family(), AccessPlay)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 from leasehold.engine.batch import Outcome
 from leasehold.kernel.lease.records import LEASE
@@ -24,7 +25,7 @@ class Company:
         self._plays: dict[str, Play] = {}
 
     def hire(
-        self, troupes: Sequence[Troupe], new_actor: Callable[[], Asker], truth: Callable[[], Truth]
+        self, troupes: Sequence[Troupe[Any]], new_actor: Callable[[], Asker], truth: Callable[[], Truth]
     ) -> None:
         """Let troupes play in this world."""
         for troupe in troupes:

@@ -4,9 +4,7 @@ A bypass that was answered is in the ledger, whole and once, however often and l
 says what was asked: who, past whom, and why. Nothing else is recorded, and no record is kept.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
 
 from leasehold.engine.batch import Outcome
 from leasehold.guards.law import FAMILY, GuardBypassed, Passed, RecordBypass, Recorded, guard_family
@@ -17,7 +15,8 @@ from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.state import State
 from leasehold.kernel.ledger.tick import Tick
 from simulator.asking import Asker
-from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.cast import Cast
+from simulator.troupe import Commit, Moment, Scene, Troupe
 from simulator.true_lease import request_id_of
 
 PATHS = ("/src/app.py", "/src/**", "/docs/guide.md")
@@ -30,26 +29,19 @@ class GuardPlay:
         self._scene = scene
         self._stage = scene.stage
         self._random = scene.random
+        self._cast = Cast(scene, self._act, pace=(0.05, 0.5))
+        self.noted = self._cast.noted
         self._sent: dict[str, RecordBypass] = {}
         self._recorded: dict[str, int] = {}
         """The position of what each request has had recorded."""
-        self.noted: Counter[str] = Counter()
 
     # What actors do.
 
     def start(self) -> None:
         """Let two actors begin."""
-        for actor in (self._scene.new_actor(), self._scene.new_actor()):
-            self._plan(actor)
-
-    def _plan(self, actor: Asker) -> None:
-        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.05, 0.5))
-        actor.later(delay_ns, lambda: self._act(actor))
+        self._cast.start(2)
 
     def _act(self, actor: Asker) -> None:
-        if self._stage.calm:
-            return
-        self._plan(actor)
         command = self._command()
         self._sent[command.request_id] = command
         actor.ask(command, lambda outcome, sent_ns: None)
@@ -98,14 +90,14 @@ class GuardPlay:
         for entry in commit.entries:
             if isinstance(entry.event, GuardBypassed):
                 self._recorded[request_id_of(entry.event)] = entry.position
-                self.noted["recorded"] += 1
+                self._cast.noted["recorded"] += 1
 
     def start_over(self, history: Sequence[Commit]) -> None:
         """Believe only what is left of the history."""
         self._recorded = {}
         for commit in history:
             self._take_in(commit)
-        self.noted["started over"] += 1
+        self._cast.noted["started over"] += 1
 
     def causes(self, event: Event, command: Command | None) -> bool:
         """Bypasses cause no events of leases."""
@@ -117,7 +109,7 @@ class GuardPlay:
         if not isinstance(command, RecordBypass):
             return f"{command} is not about guards"
         if isinstance(outcome, Refusal):
-            self.noted["refused"] += 1
+            self._cast.noted["refused"] += 1
             return f"{command} was refused without reason: {outcome}" if command.reason else None
         if not isinstance(outcome, Recorded) or not command.reason:
             return f"{command} was answered with {outcome}"
@@ -125,7 +117,7 @@ class GuardPlay:
         if position is None:
             return f"{command} was answered with {outcome}, and is not in the ledger"
         if position <= moment.position:
-            self.noted["repeated"] += 1
+            self._cast.noted["repeated"] += 1
         return None
 
     def problem_at_end(self, state: State) -> str | None:
@@ -143,19 +135,8 @@ def _asked(command: RecordBypass) -> list[tuple[str, ...]]:
     return [(*asked, one.resource, one.held_by) for one in command.passed]
 
 
-class GuardTroupe:
+class GuardTroupe(Troupe[GuardPlay]):
     """Guards, played."""
 
     def __init__(self, family: Family | None = None) -> None:
-        self._family = family
-        self.plays: list[GuardPlay] = []
-
-    @cached_property
-    def family(self) -> Family:
-        """Return the family of guards, or one with a mistake in it."""
-        return self._family or guard_family()
-
-    def play(self, scene: Scene) -> Play:
-        """Return a play for one world."""
-        self.plays.append(GuardPlay(scene))
-        return self.plays[-1]
+        super().__init__(family or guard_family(), GuardPlay)

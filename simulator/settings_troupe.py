@@ -6,7 +6,6 @@ arrives; what somebody is answered is in the ledger; nothing that is set is let 
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from leasehold.engine.batch import Outcome
@@ -18,7 +17,8 @@ from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.state import State
 from leasehold.settings.law import FAMILY, Changed, ChangeSetting, SettingChanged, settings_family
 from simulator.asking import Asker
-from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.cast import Cast
+from simulator.troupe import Commit, Moment, Scene, Troupe
 from simulator.true_lease import request_id_of
 
 DEFAULTS: dict[str, Any] = {"max_renewals": -1, "acquisition_timeout_ms": 30_000, "auto_expire_enabled": True}
@@ -37,30 +37,20 @@ class SettingsPlay:
         self._scene = scene
         self._stage = scene.stage
         self._random = scene.random
+        self._cast = Cast(scene, self._act)
+        self.noted = self._cast.noted
         self._sent: dict[str, ChangeSetting] = {}
         self._values: dict[Place, Any] = {}
         self._changes: dict[str, tuple[int, SettingChanged]] = {}
         """What each request has changed, and at which position of the ledger."""
-        self.noted: dict[str, int] = {}
-
-    def _note(self, name: str) -> None:
-        self.noted[name] = self.noted.get(name, 0) + 1
 
     # What actors do.
 
     def start(self) -> None:
         """Let three actors begin."""
-        for actor in (self._scene.new_actor(), self._scene.new_actor(), self._scene.new_actor()):
-            self._plan(actor)
-
-    def _plan(self, actor: Asker) -> None:
-        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.02, 0.4))
-        actor.later(delay_ns, lambda: self._act(actor))
+        self._cast.start(3)
 
     def _act(self, actor: Asker) -> None:
-        if self._stage.calm:
-            return
-        self._plan(actor)
         command = self._command()
         self._sent[command.request_id] = command
         actor.ask(command, lambda outcome, sent_ns: None)
@@ -113,7 +103,7 @@ class SettingsPlay:
     def _take_in(self, position: int, event: SettingChanged) -> None:
         self._changes[request_id_of(event)] = (position, event)
         place = (event.tenant, event.resource, event.key)
-        self._note("reset" if event.value is None else "set")
+        self._cast.note("reset" if event.value is None else "set")
         if event.value is None:
             self._values.pop(place, None)
         else:
@@ -126,7 +116,7 @@ class SettingsPlay:
             for entry in commit.entries:
                 if isinstance(entry.event, SettingChanged):
                     self._take_in(entry.position, entry.event)
-        self._note("started over")
+        self._cast.note("started over")
 
     def causes(self, event: Event, command: Command | None) -> bool:
         """Settings cause no events of leases."""
@@ -138,7 +128,7 @@ class SettingsPlay:
         if not isinstance(command, ChangeSetting):
             return f"{command} is not about settings"
         if isinstance(outcome, Refusal):
-            self._note("refused")
+            self._cast.note("refused")
             return None if command.value == IMPOSSIBLE else f"{command} was refused without reason: {outcome}"
         if not isinstance(outcome, Changed) or command.value == IMPOSSIBLE:
             return f"{command} was answered with {outcome}"
@@ -146,7 +136,7 @@ class SettingsPlay:
         if event is None:
             return f"{command} was answered with {outcome}, and is not in the ledger"
         if position <= moment.position:
-            self._note("repeated")
+            self._cast.note("repeated")
         general = DEFAULTS[command.key]
         if command.resource:
             general = self._values.get((command.tenant, "", command.key), general)
@@ -165,19 +155,8 @@ def _place(command: ChangeSetting) -> Place:
     return ("" if command.key == STORE_WIDE else command.tenant, command.resource, command.key)
 
 
-class SettingsTroupe:
+class SettingsTroupe(Troupe[SettingsPlay]):
     """Settings, played."""
 
     def __init__(self, family: Family | None = None) -> None:
-        self._family = family
-        self.plays: list[SettingsPlay] = []
-
-    @cached_property
-    def family(self) -> Family:
-        """Return the family of settings, or one with a mistake in it."""
-        return self._family or settings_family()
-
-    def play(self, scene: Scene) -> Play:
-        """Return a play for one world."""
-        self.plays.append(SettingsPlay(scene))
-        return self.plays[-1]
+        super().__init__(family or settings_family(), SettingsPlay)

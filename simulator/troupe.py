@@ -11,7 +11,7 @@ A troupe is asked for another play in each world, and a play is of that one worl
 
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -92,14 +92,18 @@ class Play(Protocol):
         ...
 
 
-class Troupe(Protocol):
-    """A family, and those who play it."""
+PlayType = TypeVar("PlayType", bound=Play)
 
-    @property
-    def family(self) -> Family:
-        """Return the family; the same in all worlds."""
-        ...
 
-    def play(self, scene: Scene) -> Play:
+class Troupe(Generic[PlayType]):
+    """A family, the same in all worlds, and those who play it. Tests bring one with a mistake in it."""
+
+    def __init__(self, family: Family, new_play: Callable[[Scene], PlayType]) -> None:
+        self.family = family
+        self._new_play = new_play
+        self.plays: list[PlayType] = []
+
+    def play(self, scene: Scene) -> PlayType:
         """Return a play for one world."""
-        ...
+        self.plays.append(self._new_play(scene))
+        return self.plays[-1]

@@ -5,7 +5,6 @@ long over; they pause past their TTL, die, and lose replies, as everybody in the
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from leasehold.engine.batch import Outcome
@@ -29,7 +28,8 @@ from leasehold.work.law.events import WorkAcquired
 from leasehold.work.law.family import work_family
 from leasehold.work.law.model import WORK, flight_key
 from simulator.asking import Asker
-from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.cast import Cast
+from simulator.troupe import Commit, Moment, Scene, Troupe
 from simulator.true_work import TrueDomain, TrueWork
 
 DOMAINS = ("mail", "orders")
@@ -44,49 +44,29 @@ class WorkPlay:
         self._scene = scene
         self._stage = scene.stage
         self._random = scene.random
+        self._cast = Cast(scene, self._act, pace=(0.02, 0.3), mortals="worker")
+        self.noted = self._cast.noted
         self._sent: dict[str, Command] = {}
         self._true = self._new_truth()
         self._highest_fence = 0
         """Of all that were ever given out, also in history that was lost since."""
         self._tokens: list[tuple[str, str, str]] = []
         """Tenant, domain and token of what was acquired, the last ones."""
-        self.noted: dict[str, int] = {}
 
     def _new_truth(self) -> TrueWork:
-        return TrueWork(self._scene.truth, self._sent, self._note)
-
-    def _note(self, name: str) -> None:
-        self.noted[name] = self.noted.get(name, 0) + 1
+        return TrueWork(self._scene.truth, self._sent, self._cast.note)
 
     # What workers do.
 
     def start(self) -> None:
         """Let three workers begin."""
-        for worker in (self._scene.new_actor(), self._scene.new_actor(), self._scene.new_actor()):
-            self._plan(worker, 0.3)
-
-    def _plan(self, worker: Asker, most: float) -> None:
-        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.02, most))
-        worker.later(delay_ns, lambda: self._act(worker))
+        self._cast.start(3)
 
     def _act(self, worker: Asker) -> None:
-        if self._stage.calm:
-            return
-        if self._stage.strikes("holder died"):
-            worker.die()
-            self._note("worker died")
-            self._plan(worker, 2)
-            return
-        if self._stage.strikes("holder paused"):
-            worker.pause(self._stage.up_to(5 * self._stage.plan.ttl_ns))
-            self._note("worker paused")
-        self._plan(worker, 0.3)
         command = self._command()
         self._sent[command.request_id] = command
-        worker.ask(command, self._heard)
-
-    def _heard(self, outcome: Outcome, sent_ns: int) -> None:
-        del sent_ns, outcome  # What matters is in the ledger; workers find their tokens there.
+        # What is answered matters to the judge only: workers find their tokens in the ledger.
+        worker.ask(command, lambda outcome, sent_ns: None)
 
     def _command(self) -> Command:
         random = self._random
@@ -160,7 +140,7 @@ class WorkPlay:
         self._true = self._new_truth()
         for commit in history:
             self._true.take_in(commit)
-        self._note("started over")
+        self._cast.note("started over")
 
     def causes(self, event: Event, command: Command | None) -> bool:
         """Say no: work has nothing to do with leases."""
@@ -174,7 +154,7 @@ class WorkPlay:
         assert isinstance(command, TryAcquire | Enqueue | Succeed | Fail | GiveBack | KeepAlive | StartAt)
         domain = self._true.find(command.tenant, command.domain)
         if isinstance(outcome, Refusal):
-            self._note(f"refused: {outcome.rule or outcome.code}")
+            self._cast.note(f"refused: {outcome.rule or outcome.code}")
             wrong = moment.alone and not self._is_justified(command, outcome, domain, moment)
             return f"{command} was refused without reason: {outcome}" if wrong else None
         problem = self._told_of_request(command, outcome)
@@ -256,19 +236,8 @@ class WorkPlay:
         return self._true.problem_of(state)
 
 
-class WorkTroupe:
+class WorkTroupe(Troupe[WorkPlay]):
     """Work, played."""
 
     def __init__(self, family: Family | None = None) -> None:
-        self._family = family
-        self.plays: list[WorkPlay] = []
-
-    @cached_property
-    def family(self) -> Family:
-        """Return the family of work."""
-        return self._family or work_family()
-
-    def play(self, scene: Scene) -> Play:
-        """Return a play for one world."""
-        self.plays.append(WorkPlay(scene))
-        return self.plays[-1]
+        super().__init__(family or work_family(), WorkPlay)

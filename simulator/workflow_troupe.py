@@ -5,7 +5,6 @@ any moment; so many of them come back with a lease that is another's by then. No
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -40,7 +39,8 @@ from leasehold.workflows.law.commands import (
 from leasehold.workflows.law.events import ActionFacts
 from leasehold.workflows.law.family import workflow_family
 from simulator.asking import Asker
-from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.cast import Cast
+from simulator.troupe import Commit, Moment, Scene, Troupe
 from simulator.true_workflows import TrueWorkflow, TrueWorkflows
 
 IDS = ("order", "refund", "shipment")
@@ -66,45 +66,28 @@ class WorkflowPlay:
         self._scene = scene
         self._stage = scene.stage
         self._random = scene.random
+        self._cast = Cast(scene, self._act, pace=(0.02, 0.3), mortals="actor", forget=self._forget)
+        self.noted = self._cast.noted
         self._sent: list[Command] = []
         self._beliefs: dict[Asker, list[Belief]] = {}
         self._names: dict[Asker, str] = {}
         self._offers: list[tuple[str, str, str]] = []
         """Handed-off leases: tenant, lease, and who is to take it."""
         self._true = self._new_truth()
-        self.noted: dict[str, int] = {}
 
     def _new_truth(self) -> TrueWorkflows:
-        return TrueWorkflows(self._scene.truth, self._note)
-
-    def _note(self, name: str) -> None:
-        self.noted[name] = self.noted.get(name, 0) + 1
+        return TrueWorkflows(self._scene.truth, self._cast.note)
 
     # What actors do.
 
     def start(self) -> None:
-        for number in range(_ACTORS):
-            actor = self._scene.new_actor()
+        for number, actor in enumerate(self._cast.start(_ACTORS, most=0.4)):
             self._names[actor], self._beliefs[actor] = f"orchestrator-{number}", []
-            self._plan(actor, 0.4)
 
-    def _plan(self, actor: Asker, most: float) -> None:
-        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.02, most))
-        actor.later(delay_ns, lambda: self._act(actor))
+    def _forget(self, actor: Asker) -> None:
+        self._beliefs[actor] = []  # Whoever comes back knows nothing of what it has led.
 
     def _act(self, actor: Asker) -> None:
-        if self._stage.calm:
-            return
-        if self._stage.strikes("holder died"):  # Whoever comes back knows nothing of what it has led.
-            actor.die()
-            self._beliefs[actor] = []
-            self._note("actor died")
-            self._plan(actor, 2)
-            return
-        if self._stage.strikes("holder paused"):
-            actor.pause(self._stage.up_to(5 * self._stage.plan.ttl_ns))
-            self._note("actor paused")
-        self._plan(actor, 0.3)
         command, belief = self._command(actor)
         if command is not None:
             self._sent.append(command)
@@ -254,7 +237,7 @@ class WorkflowPlay:
         self._true = self._new_truth()
         for commit in history:
             self._true.take_in(commit)
-        self._note("started over")
+        self._cast.note("started over")
 
     def causes(self, event: Event, command: Command | None) -> bool:
         match command, event:
@@ -274,7 +257,7 @@ class WorkflowPlay:
 
     def told(self, command: Command, outcome: Outcome, moment: Moment) -> str | None:
         if isinstance(outcome, Refusal):
-            self._note(f"refused {outcome.rule or outcome.code}")
+            self._cast.note(f"refused {outcome.rule or outcome.code}")
             if isinstance(command, _STEPS) and self._was_carried_out(command, moment):
                 return f"{command} was carried out before, and refused: {outcome}"
             wrong = moment.alone and not self._is_justified(command, outcome, moment)
@@ -284,7 +267,7 @@ class WorkflowPlay:
             if position is None:
                 return f"{command} was answered with {outcome}, and is not in the ledger"
             if outcome.repeated:
-                self._note("repeated")
+                self._cast.note("repeated")
             elif position <= moment.position:
                 return f"{command} was answered as if for the first time"
             elif isinstance(command, _STEPS) and command.epoch != outcome.epoch:
@@ -375,17 +358,8 @@ _BY_LEASES = (
 )
 
 
-class WorkflowTroupe:
+class WorkflowTroupe(Troupe[WorkflowPlay]):
     """Workflows, played."""
 
     def __init__(self, family: Family | None = None) -> None:
-        self._family = family
-        self.plays: list[WorkflowPlay] = []
-
-    @cached_property
-    def family(self) -> Family:
-        return self._family or workflow_family()
-
-    def play(self, scene: Scene) -> Play:
-        self.plays.append(WorkflowPlay(scene))
-        return self.plays[-1]
+        super().__init__(family or workflow_family(), WorkflowPlay)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -59,7 +60,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The hash of the ledger's last entry: two runs of one seed have the same."""
 
 
-def simulate(seed: int, trace: Callable[[str], None] | None = None, troupes: Sequence[Troupe] = ()) -> Report:
+def simulate(
+    seed: int, trace: Callable[[str], None] | None = None, troupes: Sequence[Troupe[Any]] = ()
+) -> Report:
     """Run the world of a seed; raise SimulationFailed if a promise was broken in it.
 
     `troupes` play other families of records in it, beside leases.
@@ -79,7 +82,7 @@ def simulate(seed: int, trace: Callable[[str], None] | None = None, troupes: Seq
 class World:
     """Engines, clients, a disk and a clock, and those who watch over them."""
 
-    def __init__(self, stage: Stage, troupes: Sequence[Troupe]) -> None:
+    def __init__(self, stage: Stage, troupes: Sequence[Troupe[Any]]) -> None:
         self._stage = stage
         self._others = [troupe.family for troupe in troupes]
         families = self._families(stage.plan.quotas)

@@ -18,10 +18,15 @@ from leasehold.engine.jobs import Job
 from leasehold.engine.questions import Certify, FindBeginning, FindHead, ListKeys, Question
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import LeaseholdError
-from leasehold.kernel.ledger.commands import Command, Right
+from leasehold.kernel.ledger.commands import LOCAL, Command, Right
+from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.refusals import Refusal
+from leasehold.kernel.ledger.tick import Now, Tick
+from leasehold.kernel.ledger.view import View
+from leasehold.registry import FAMILIES
 from tests.access.samples import COMMANDS, JOBS, QUESTIONS, built, mixtures, pool
 from tests.access.worlds import OWN, World
+from tests.kernel.records import an_authority
 
 THEM = "initech"
 NOBODY = "globex"
@@ -116,6 +121,16 @@ def test_a_role_allows_what_it_is_for_and_nothing_else(roles: World, kind: type[
 
 STORE_WIDE = (FindHead, FindBeginning, ListKeys)
 """About the ledger as a whole, which has no tenant."""
+
+
+@pytest.mark.parametrize("kind", ASKED, ids=tag_of)
+def test_no_family_would_refuse_a_local_caller_anything(kind: type[Any]) -> None:
+    """So nobody asks them, and nothing is read for it."""
+    draft = Draft(View(FAMILIES, an_authority()), Now(tick=Tick(value=0), wall_ns=0))
+
+    for key in ("max_renewals", "auto_expire_enabled"):  # The second is for the whole store.
+        asked = built(kind, {**pool(OWN), "key": key})
+        assert [admits(LOCAL, asked, draft) for admits in FAMILIES.admitting] == [None, None]
 
 
 def foreign(kind: type[Any]) -> list[Any]:

@@ -29,7 +29,7 @@ from leasehold.workflows.law.family import workflow_family
 _REPEATED: tuple[type[Command], ...] = (
     *(Acquire, Release),
     *(TryAcquire, Enqueue, Succeed, Fail, GiveBack),
-    *workflow_family().commands,
+    *workflow_family().rules,
 )
 """Commands that arrive twice, or whose reply is lost: a repeat gets the same answer."""
 

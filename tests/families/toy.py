@@ -391,7 +391,6 @@ def counter_family(version: int = 1) -> Family:
         version=version,
         record=Record,
         events=(CounterBumped, CounterCarried, CounterClosed),
-        commands=(Bump, Close, Finish),
         rules={Bump: bump, Close: close, Finish: finish},
         check=check,
         evolve=evolve,

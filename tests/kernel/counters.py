@@ -124,7 +124,6 @@ COUNTERS = Family(
     name=COUNTER,
     record=Counter,
     events=(CounterSet, CounterDrawn, CounterGone),
-    commands=(Do,),
     rules={Do: nothing},
     evolve=evolve,
     due=lambda counter: counter.until,

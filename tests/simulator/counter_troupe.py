@@ -1,7 +1,6 @@
 """Those who play the counters of `tests/families` in a simulated world, and who judge what comes of it."""
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from leasehold.engine.batch import Outcome
 from leasehold.kernel.lease.events import LeaseReleased
@@ -11,7 +10,8 @@ from leasehold.kernel.ledger.family import Family
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.state import State
 from simulator.asking import Asker
-from simulator.troupe import Commit, Moment, Play, Scene
+from simulator.cast import Cast
+from simulator.troupe import Commit, Moment, Scene, Troupe
 from simulator.true_lease import TrueLease
 from tests.families.toy import (
     COUNTER,
@@ -37,40 +37,22 @@ class CounterPlay:
         self._scene = scene
         self._stage = scene.stage
         self._random = scene.random
+        self._cast = Cast(scene, self._act, mortals="actor")
+        self.noted = self._cast.noted
         self._sent: dict[str, Command] = {}
         self._true = self._new_truth()
         self._highest_number = 0
         """Of all that were ever drawn, also in history that was lost since."""
-        self.noted: dict[str, int] = {}
 
     def _new_truth(self) -> TrueCounters:
-        return TrueCounters(self._scene.truth, self._sent, self._note)
-
-    def _note(self, name: str) -> None:
-        self.noted[name] = self.noted.get(name, 0) + 1
+        return TrueCounters(self._scene.truth, self._sent, self._cast.note)
 
     # What actors do.
 
     def start(self) -> None:
-        for actor in (self._scene.new_actor(), self._scene.new_actor(), self._scene.new_actor()):
-            self._plan(actor, 0.4)
-
-    def _plan(self, actor: Asker, most: float) -> None:
-        delay_ns = int(self._stage.plan.ttl_ns * self._random.uniform(0.02, most))
-        actor.later(delay_ns, lambda: self._act(actor))
+        self._cast.start(3)
 
     def _act(self, actor: Asker) -> None:
-        if self._stage.calm:
-            return
-        if self._stage.strikes("holder died"):  # Whatever it has asked for: nobody takes the answer.
-            actor.die()
-            self._note("actor died")
-            self._plan(actor, 2)
-            return
-        if self._stage.strikes("holder paused"):
-            actor.pause(self._stage.up_to(5 * self._stage.plan.ttl_ns))
-            self._note("actor paused")
-        self._plan(actor, 0.4)
         command = self._command()
         if command is not None:
             self._sent[command.request_id] = command
@@ -138,7 +120,7 @@ class CounterPlay:
         self._true = self._new_truth()
         for commit in history:
             self._true.take_in(commit)
-        self._note("started over")
+        self._cast.note("started over")
 
     def causes(self, event: Event, command: Command | None) -> bool:
         if not isinstance(event, LeaseReleased):
@@ -152,7 +134,7 @@ class CounterPlay:
     def told(self, command: Command, outcome: Outcome, moment: Moment) -> str | None:
         match command, outcome:
             case _, Refusal():
-                self._note("refused")
+                self._cast.note("refused")
                 wrong = moment.alone and not self._is_justified(command, outcome, moment)
                 return f"{command} was refused without reason: {outcome}" if wrong else None
             case Bump(), Value():
@@ -173,7 +155,7 @@ class CounterPlay:
         if position is None:
             return f"{command} was answered with {told}, and is not in the ledger"
         if told.repeated:
-            self._note("repeated")
+            self._cast.note("repeated")
         elif position <= moment.position:
             return f"{command} was answered as if for the first time"
         counter = self._true.find(command.tenant, command.name)
@@ -232,17 +214,8 @@ class CounterPlay:
         return self._true.problem_of(state)
 
 
-class CounterTroupe:
+class CounterTroupe(Troupe[CounterPlay]):
     """Counters, played."""
 
     def __init__(self, family: Family | None = None) -> None:
-        self._family = family
-        self.plays: list[CounterPlay] = []
-
-    @cached_property
-    def family(self) -> Family:
-        return self._family or counter_family()
-
-    def play(self, scene: Scene) -> Play:
-        self.plays.append(CounterPlay(scene))
-        return self.plays[-1]
+        super().__init__(family or counter_family(), CounterPlay)

@@ -209,8 +209,8 @@ async def test_a_lost_reply_leaves_no_doubt_about_the_epoch(
 ) -> None:
     orchestrator = await leases.workflows.claim("order-1")
     target = getattr(orchestrator, "target", orchestrator)
-    workflows = target._workflows
-    send, blocking = workflows.send, target is not orchestrator
+    session = target._session
+    send, blocking = session.send, target is not orchestrator
 
     def lose(command: Any) -> Any:
         if blocking:
@@ -218,10 +218,10 @@ async def test_a_lost_reply_leaves_no_doubt_about_the_epoch(
             return Failure.of(StoreFailed("the reply was lost"))
         return _lost(send, command)
 
-    monkeypatch.setattr(workflows, "send", lose)
+    monkeypatch.setattr(session, "send", lose)
     with pytest.raises(StoreFailed):
         await orchestrator.emit("compute")
-    monkeypatch.setattr(workflows, "send", send)
+    monkeypatch.setattr(session, "send", send)
 
     assert (await orchestrator.emit("effect")).epoch == 1
     assert await kinds(leases) == ["lease_claimed", "compute", "effect"]

@@ -134,7 +134,7 @@ def _add_key(parser: ArgumentParser) -> None:
     parser.add_argument("key_id", metavar="KEY", help="the id of the key: `leasehold access ls` lists them")
 
 
-def _create(arguments: Namespace) -> int:
+def _create(arguments: Namespace, out: Output) -> None:
     with connected(arguments, create=True) as client:
         issued = client.access.create(
             arguments.role,
@@ -143,45 +143,36 @@ def _create(arguments: Namespace) -> int:
             description=arguments.description,
             expires=arguments.expires,
         )
-    return _print_issued(arguments, issued, "created")
+    _print_issued(out, issued, "created")
 
 
-def _rotate(arguments: Namespace) -> int:
+def _rotate(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         issued = client.access.rotate(arguments.key_id, overlap=arguments.overlap)
-    return _print_issued(arguments, issued, "rotated")
+    _print_issued(out, issued, "rotated")
 
 
-def _print_issued(arguments: Namespace, issued: "IssuedKey", done: str) -> int:
-    out = Output(arguments)
+def _print_issued(out: Output, issued: "IssuedKey", done: str) -> None:
     if out.as_json:
         out.json({"access_key": issued.text, **_shape(issued.key)})
-        return 0
+        return
     say_on_stderr(f"{done} access key {issued.key.key_id}, {_SHOWN_ONCE}")
     out.line(issued.text)
-    return 0
 
 
-def _revoke(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _revoke(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         key = client.access.revoke(arguments.key_id, reason=arguments.reason)
-    if out.as_json:
-        out.json(_shape(key))
-    else:
-        out.line(f"revoked access key {key.key_id}")
-    return 0
+    out.answer(_shape(key), f"revoked access key {key.key_id}")
 
 
-def _list(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _list(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         keys = client.access.list(tenant=arguments.bound_to)
     if out.as_json:
         out.json({"access_keys": [_shape(one) for one in keys]})
-        return 0
+        return
     out.table(_HEADINGS, [_row(one) for one in keys])
-    return 0
 
 
 def _state_of(key: "AccessKey") -> str:

@@ -14,9 +14,8 @@ from leasehold.access.law.model import (
     shown,
 )
 from leasehold.engine.port import Snapshot
-from leasehold.engine.questions import PAGE_MAXIMUM, Question
+from leasehold.engine.questions import Question, check_limit
 from leasehold.engine.registrar import Registrar
-from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.authority import now_of
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.records import Found, Keys, Scan, Wanted
@@ -51,8 +50,7 @@ class FindBearer(Question, frozen=True, kw_only=True, omit_defaults=True, tag="f
 def list_access_keys(registrar: Registrar, question: ListAccessKeys, snapshot: Snapshot) -> list[AccessKey]:
     """Return a page of keys."""
     del registrar
-    if not 1 <= question.limit <= PAGE_MAXIMUM:
-        raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
+    check_limit(question.limit)
     tenant, after = question.tenant, question.after
     bounds = every_key(after) if tenant is None else keys_of(tenant, after)
     scan = Scan(*bounds, question.limit)

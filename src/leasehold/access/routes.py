@@ -2,18 +2,19 @@
 
 from typing import Annotated, Any
 
-from litestar import Router, get, post
-from litestar.params import Body, FromPath, QueryParameter
+from litestar import Router
+from litestar.params import FromPath, QueryParameter
 from msgspec import Meta, Struct
 
 from leasehold.access.aio.access import AsyncAccess
 from leasehold.access.law.model import AccessKey, Role
 from leasehold.access.questions import ListAccessKeys
-from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers, ask_for
+from leasehold.server.bodies import NextPage, Taken
+from leasehold.server.routing import Asking, Limit, get, post
 from leasehold.shapes import utc
 
 
-class CreateKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class CreateKeyBody(Taken, kw_only=True):
     """A key that is wanted."""
 
     role: Role
@@ -25,13 +26,13 @@ class CreateKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
     expires: Annotated[float | None, Meta(description="After so many seconds; null: never.")] = None
 
 
-class RotateKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class RotateKeyBody(Taken, kw_only=True):
     """Another secret for a key."""
 
     overlap: Annotated[float, Meta(description="Seconds for which the old secret stays good.")] = 0.0
 
 
-class RevokeKeyBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class RevokeKeyBody(Taken, kw_only=True):
     """A key that is to open nothing any more."""
 
     reason: str = ""
@@ -64,7 +65,7 @@ class AccessKeysBody(Struct, kw_only=True):
     """A page of access keys."""
 
     keys: list[AccessKeyBody]
-    next: Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+    next: NextPage
 
 
 class BearerBody(Struct, kw_only=True):
@@ -107,13 +108,13 @@ _MADE_EXAMPLE = {"key": _KEY_EXAMPLE, "text": "lh_1271cf25196c3add3721bfeb_…"}
 
 @post(
     "/v1/access",
-    summary="Create an access key",
-    responses=answers(201, MadeKeyBody, _MADE_EXAMPLE, 409),
+    "Create an access key",
+    409,
+    body={"role": "holder", "holders": ["ci-*"]},
+    answer=_MADE_EXAMPLE,
+    status=201,
 )
-async def create_key(
-    session: Asking,
-    data: Annotated[CreateKeyBody, Body(examples=ask_for(role="holder", holders=["ci-*"]))],
-) -> MadeKeyBody:
+async def create_key(session: Asking, data: CreateKeyBody) -> MadeKeyBody:
     """Make a key for the tenant of the request, or for all. Its text is shown this once."""
     made = await AsyncAccess(session).create(
         data.role,
@@ -125,15 +126,11 @@ async def create_key(
     return MadeKeyBody(key=_body(made.key), text=made.text)
 
 
-@get(
-    "/v1/access",
-    summary="List access keys",
-    responses=answers(200, AccessKeysBody, {"keys": [_KEY_EXAMPLE], "next": None}),
-)
+@get("/v1/access", "List access keys", answer={"keys": [_KEY_EXAMPLE], "next": None})
 async def list_keys(
     session: Asking,
     after: Annotated[str, QueryParameter(description="`next` of the page before.")] = "",
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> AccessKeysBody:
     """Return a page of the keys of the tenant of the request, in the order of their ids."""
     keys: list[AccessKey] = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))
@@ -142,11 +139,7 @@ async def list_keys(
     )
 
 
-@get(
-    "/v1/access/bearer",
-    summary="Which access key is this?",
-    responses=answers(200, BearerBody, {"key": _KEY_EXAMPLE}),
-)
+@get("/v1/access/bearer", "Which access key is this?", answer={"key": _KEY_EXAMPLE})
 async def get_bearer(session: Asking) -> BearerBody:
     """Return the key that the request was sent with."""
     key = await AsyncAccess(session).bearer()
@@ -155,15 +148,13 @@ async def get_bearer(session: Asking) -> BearerBody:
 
 @post(
     "/v1/access/{key_id:str}/rotate",
-    summary="Rotate an access key",
-    status_code=200,
-    responses=answers(200, MadeKeyBody, _MADE_EXAMPLE, 404, 409),
+    "Rotate an access key",
+    404,
+    409,
+    body={"overlap": 3600},
+    answer=_MADE_EXAMPLE,
 )
-async def rotate_key(
-    session: Asking,
-    key_id: FromPath[str],
-    data: Annotated[RotateKeyBody, Body(examples=ask_for(overlap=3600))],
-) -> MadeKeyBody:
+async def rotate_key(session: Asking, key_id: FromPath[str], data: RotateKeyBody) -> MadeKeyBody:
     """Give a key another secret; the old one stays good for `overlap` seconds. It is shown this once."""
     made = await AsyncAccess(session).rotate(key_id, overlap=data.overlap)
     return MadeKeyBody(key=_body(made.key), text=made.text)
@@ -171,15 +162,13 @@ async def rotate_key(
 
 @post(
     "/v1/access/{key_id:str}/revoke",
-    summary="Revoke an access key",
-    status_code=200,
-    responses=answers(200, AccessKeyBody, _KEY_EXAMPLE | {"is_live": False}, 404, 409),
+    "Revoke an access key",
+    404,
+    409,
+    body={"reason": "left the company"},
+    answer=_KEY_EXAMPLE | {"is_live": False},
 )
-async def revoke_key(
-    session: Asking,
-    key_id: FromPath[str],
-    data: Annotated[RevokeKeyBody, Body(examples=ask_for(reason="left the company"))],
-) -> AccessKeyBody:
+async def revoke_key(session: Asking, key_id: FromPath[str], data: RevokeKeyBody) -> AccessKeyBody:
     """Let a key open nothing any more, from this moment on: also not what it has opened."""
     return _body(await AsyncAccess(session).revoke(key_id, reason=data.reason))
 

@@ -78,39 +78,32 @@ exit codes: 0 done, or proven · 1 error · 2 wrong usage · 76 not proven, or n
     )
 
 
-def _certificate(arguments: Namespace) -> int:
-    if arguments.action == "keys":
-        return _keys(arguments)
-    if arguments.subject is None:
+def _certificate(arguments: Namespace, out: Output) -> None:
+    if arguments.action != "keys" and arguments.subject is None:
         missing = "a lease id or a resource" if arguments.action == "issue" else "a certificate"
         raise UsageError(
             f"`certificate {arguments.action}` needs {missing}; see `leasehold certificate --help`"
         )
-    return {"issue": _issue, "show": _show, "verify": _verify}[arguments.action](arguments)
+    actions = {"issue": _issue, "show": _show, "verify": _verify, "keys": _keys}
+    actions[arguments.action](arguments, out)
 
 
-def _issue(arguments: Namespace) -> int:
+def _issue(arguments: Namespace, out: Output) -> None:
     from leasehold.certificates.verifying import read_certificate
 
-    out = Output(arguments)
     with connected(arguments) as client:
         text = client.certificate(lease_named(client, arguments.subject))
-    if out.as_json:
-        out.json({"certificate": text, **_shape(read_certificate(text))})
-    else:
-        out.line(text)
-    return 0
+    out.answer({"certificate": text, **_shape(read_certificate(text))}, text)
 
 
-def _show(arguments: Namespace) -> int:
+def _show(arguments: Namespace, out: Output) -> None:
     from leasehold.certificates.verifying import read_certificate
 
     stated = read_certificate(_text_of(arguments.subject))
-    _print(Output(arguments), stated, verified=False)
-    return 0
+    _print(out, stated, verified=False)
 
 
-def _verify(arguments: Namespace) -> int:
+def _verify(arguments: Namespace, out: Output) -> None:
     from leasehold.certificates.verifying import verify_certificate
 
     if arguments.resource is None:
@@ -124,15 +117,13 @@ def _verify(arguments: Namespace) -> int:
         minimum_token=arguments.minimum_token,
         leeway=arguments.leeway,
     )
-    _print(Output(arguments), stated, verified=True)
-    return 0
+    _print(out, stated, verified=True)
 
 
-def _keys(arguments: Namespace) -> int:
+def _keys(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         document = client.certificate_keys().to_jwks()
-    Output(arguments).json(document)
-    return 0
+    out.json(document)
 
 
 def _text_of(subject: str) -> str:

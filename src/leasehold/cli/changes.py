@@ -49,12 +49,10 @@ exit codes: 0 done · 75 the other one cannot have it · 76 the lease is not you
     add_holder_option(parser, "who holds it")
 
 
-def _transfer(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _transfer(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.transfer(_lease_id(client, arguments), to=arguments.to, ttl=arguments.ttl)
     tell(out, status, f"handed {status.lease.resource} to {status.lease.holder}")
-    return 0
 
 
 def _add_upgrade(commands: Commands) -> None:
@@ -77,12 +75,10 @@ exit codes: 0 done · 75 others still share it · 76 the lease is not yours, or 
     add_holder_option(parser, "who holds it")
 
 
-def _upgrade(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _upgrade(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.upgrade(_lease_id(client, arguments), wait=arguments.wait)
     tell(out, status, f"{status.lease.resource} is held exclusively")
-    return 0
 
 
 def _add_downgrade(commands: Commands) -> None:
@@ -102,9 +98,7 @@ exit codes: 0 done · 76 the lease is not yours, or over · 1 error · 2 wrong u
     add_holder_option(parser, "who holds it")
 
 
-def _downgrade(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _downgrade(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.downgrade(_lease_id(client, arguments))
     tell(out, status, f"{status.lease.resource} can be shared")
-    return 0

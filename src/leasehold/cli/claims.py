@@ -85,7 +85,7 @@ exit codes: 0 acquired (all) · 75 somebody holds it (one of them), or still doe
     )
 
 
-def _acquire(arguments: Namespace) -> int:
+def _acquire(arguments: Namespace, out: Output) -> None:
     refuse_nonsense(arguments)
     only_for_one = {
         "adopt": arguments.adopt,
@@ -95,7 +95,6 @@ def _acquire(arguments: Namespace) -> int:
     }
     if len(arguments.resources) > 1:
         _refuse_for_several(arguments)
-    out = Output(arguments)
     with connected(arguments, create=True) as client:
         held = ask(client, arguments, only_for_one=only_for_one, survives_reboot=True)
         _tell_all(out, _confirmed(client, held.parts()))
@@ -106,7 +105,6 @@ def _acquire(arguments: Namespace) -> int:
                 one.detach()
     if not out.as_json:
         _note_files_not_meant(arguments.typed)
-    return 0
 
 
 def _note_files_not_meant(typed: "Sequence[str]") -> None:
@@ -210,10 +208,9 @@ exit codes: 0 all renewed · 76 a lease is lost · 1 error · 2 wrong usage""",
     add_holder_option(parser, "who holds them")
 
 
-def _renew(arguments: Namespace) -> int:
+def _renew(arguments: Namespace, out: Output) -> int:
     from leasehold.shapes import error_shape, lease_shape
 
-    out = Output(arguments)
     with connected(arguments) as client:
         holder = holder_of(arguments)
         lease_ids = [lease_named(client, name, holder) for name in arguments.leases]

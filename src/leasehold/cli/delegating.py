@@ -122,11 +122,10 @@ exit codes: 0 derived · 75 somebody holds the resource · 76 the parent is lost
     add_holder_option(parser, "who holds the parent")
 
 
-def _derive(arguments: Namespace) -> int:
+def _derive(arguments: Namespace, out: Output) -> None:
     from leasehold.cli.claims import tell
 
     scope, budget = scope_of(arguments), budget_of(arguments)
-    out = Output(arguments)
     with connected(arguments) as client:
         held = client.derive(
             lease_named(client, arguments.parent, holder_of(arguments)),
@@ -141,7 +140,6 @@ def _derive(arguments: Namespace) -> int:
         if status is not None:
             tell(out, status, f"derived {held.resource}")
         held.detach()  # Only now: a lease that nobody could be told about is released when the client closes.
-    return 0
 
 
 def _add_spend(commands: Commands) -> None:
@@ -170,21 +168,20 @@ exit codes: 0 spent · 76 the lease is lost · 1 not enough is left, or another 
     add_holder_option(parser, "who holds it")
 
 
-def _spend(arguments: Namespace) -> int:
+def _spend(arguments: Namespace, out: Output) -> None:
     from msgspec.structs import asdict
 
     amounts = {part: getattr(arguments, part) for part in _DIMENSIONS}
     if not any(amounts.values()):
         raise UsageError("say what to spend, such as --tokens 120")
-    out = Output(arguments)
     with connected(arguments) as client:
         lease_id = lease_named(client, arguments.lease, holder_of(arguments))
         remaining = client.spend(lease_id, request_id=arguments.request_id, **amounts)
-    if out.as_json:
-        out.json({"lease_id": lease_id, "remaining": asdict(remaining)})
-    else:
-        out.line(("spent", "green"), f"; left: {spelled(remaining)}")
-    return 0
+    out.answer(
+        {"lease_id": lease_id, "remaining": asdict(remaining)},
+        ("spent", "green"),
+        f"; left: {spelled(remaining)}",
+    )
 
 
 def tree_shape(statuses: dict[str, list["LeaseStatus"]], status: "LeaseStatus") -> dict[str, Any]:

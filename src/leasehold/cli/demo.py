@@ -32,13 +32,12 @@ exit codes: 0 every claim held · 1 one did not""",
     )
 
 
-def _demo(arguments: Namespace) -> int:
+def _demo(arguments: Namespace, out: Output) -> int:
     import tempfile
 
     from leasehold.cli.demo_parts.narration import Story
     from leasehold.cli.demo_parts.play import play
 
-    out = Output(arguments)
     story = Story(out)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="leasehold-demo-") as folder:

@@ -40,10 +40,9 @@ exit codes: 0 all is well · 1 a problem was found, or an error · 2 wrong usage
     )
 
 
-def _doctor(arguments: Namespace) -> int:
+def _doctor(arguments: Namespace, out: Output) -> int:
     from leasehold.cli.checks import examine, examine_hooks
 
-    out = Output(arguments)
     path = store_path(arguments)
     progress = Progress("checking", out)
     findings = []
@@ -53,10 +52,10 @@ def _doctor(arguments: Namespace) -> int:
         if not out.as_json:
             _print(out, finding)
     well = all(finding.ok for finding in findings)
-    if out.as_json:
-        out.json({"ok": well, "store": str(path), "checks": [finding._asdict() for finding in findings]})
-    else:
-        out.line("all is well" if well else "something needs your attention")
+    out.answer(
+        {"ok": well, "store": str(path), "checks": [finding._asdict() for finding in findings]},
+        "all is well" if well else "something needs your attention",
+    )
     return 0 if well else EXIT_ERROR
 
 

@@ -58,28 +58,23 @@ exit codes: 0 done · 76 a lease is not yours, or does not exist · 1 error · 2
     add_holder_option(parser, "who holds them")
 
 
-def _release(arguments: Namespace) -> int:
+def _release(arguments: Namespace, out: Output) -> int:
     if arguments.all == bool(arguments.leases):
         raise UsageError("name the leases to release, or use --all")
-    return _release_all(arguments) if arguments.all else _release_some(arguments)
+    return _release_all(arguments, out) if arguments.all else _release_some(arguments, out)
 
 
-def _release_all(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _release_all(arguments: Namespace, out: Output) -> int:
     holder = holder_of(arguments)
     with connected(arguments) as client:
         count = client.release_all(holder, reason=arguments.reason)
-    if out.as_json:
-        out.json({"holder": holder, "released_count": count})
-    else:
-        out.line(f"released {counted(count, 'lease')} of {holder}")
+    out.answer({"holder": holder, "released_count": count}, f"released {counted(count, 'lease')} of {holder}")
     return 0
 
 
-def _release_some(arguments: Namespace) -> int:
+def _release_some(arguments: Namespace, out: Output) -> int:
     from leasehold.shapes import error_shape
 
-    out = Output(arguments)
     released: list[str] = []
     over: list[str] = []
     failed: list[LeaseholdError] = []
@@ -121,10 +116,9 @@ exit codes: 0 revoked, or already ended · 76 no such lease · 1 error · 2 wron
     parser.add_argument("--operator", metavar="NAME", help="who revokes it (default: as --holder elsewhere)")
 
 
-def _revoke(arguments: Namespace) -> int:
+def _revoke(arguments: Namespace, out: Output) -> None:
     from leasehold.shapes import lease_shape
 
-    out = Output(arguments)
     with connected(arguments, holder=arguments.operator) as client:
         lease_id = lease_named(client, arguments.lease)
         revoked = client.revoke(lease_id, reason=arguments.reason)
@@ -137,17 +131,11 @@ def _revoke(arguments: Namespace) -> int:
         out.line(f"revoked {lease_id}{holder}")
     else:
         out.line(f"{lease_id} had already ended")
-    return 0
 
 
-def _sweep(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _sweep(arguments: Namespace, out: Output) -> None:
     total = 0
     with connected(arguments) as client:
         while count := client.sweep():
             total += count
-    if out.as_json:
-        out.json({"swept_count": total})
-    else:
-        out.line(f"recorded the end of {counted(total, 'lease')}")
-    return 0
+    out.answer({"swept_count": total}, f"recorded the end of {counted(total, 'lease')}")

@@ -92,14 +92,14 @@ def _own(argv: list[str]) -> list[str]:
 
 
 def _run(arguments: Namespace) -> int:
+    out = Output(arguments)
     if arguments.version:
         from leasehold import __version__
 
-        out = Output(arguments)
         out.line(json_of({"version": __version__}) if out.as_json else f"leasehold {__version__}")
         return 0
-    code: int = arguments.runner(arguments)
-    return code
+    code: int | None = arguments.runner(arguments, out)
+    return code or 0
 
 
 def report(error: Exception, *, as_json: bool) -> int:

@@ -99,13 +99,12 @@ def _moment(text: str) -> "datetime":
         ) from None
 
 
-def _held_at(arguments: Namespace) -> int:
+def _held_at(arguments: Namespace, out: Output) -> None:
     """Tell who held what at a moment."""
     from leasehold.shapes import lease_shape
 
     if arguments.type or arguments.lease or arguments.after:
         raise UsageError("--at goes with RESOURCE, --holder and --limit only; see `leasehold history --help`")
-    out = Output(arguments)
     with connected(arguments) as client:
         page = client.held_at(
             arguments.at,
@@ -124,13 +123,12 @@ def _held_at(arguments: Namespace) -> int:
             for lease in (status.lease for status in page.statuses)
         ]
         out.table(["RESOURCE", "HOLDER", "MODE", "TOKEN", "LEASE"], rows)
-    return 0
 
 
-def _history(arguments: Namespace) -> int:
+def _history(arguments: Namespace, out: Output) -> None:
     if arguments.at is not None:
-        return _held_at(arguments)
-    out = Output(arguments)
+        _held_at(arguments, out)
+        return
     left = arguments.limit
     after = arguments.after
     empty = True
@@ -164,7 +162,6 @@ def _history(arguments: Namespace) -> int:
         )
     if empty and not out.as_json:
         out.line("nothing happened" if begins is None else "nothing that is still known happened")
-    return 0
 
 
 _HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
@@ -235,10 +232,9 @@ exit codes: 130 interrupted · 1 error · 2 wrong usage""",
 _WATCH_WIDTHS = (6, 19, 8, 20, 20, 16)
 
 
-def _watch(arguments: Namespace) -> int:
+def _watch(arguments: Namespace, out: Output) -> None:
     from leasehold.shapes import entry_shape
 
-    out = Output(arguments)
     if not out.as_json:
         out.row([(heading, "bold") for heading in _HEADINGS], _WATCH_WIDTHS)
     with connected(arguments) as client:
@@ -248,4 +244,3 @@ def _watch(arguments: Namespace) -> int:
                 out.json(entry_shape(entry))
             else:
                 out.row(_entry_row(entry), _WATCH_WIDTHS)
-    return 0

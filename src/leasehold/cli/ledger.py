@@ -100,8 +100,7 @@ def _head_of(text: str) -> "Head":
     return Head(position=int(position), hash=entry_hash)
 
 
-def _verify(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _verify(arguments: Namespace, out: Output) -> int:
     progress = Progress("verifying", out)
     found = _audit(arguments, progress)
     progress.clear()
@@ -166,19 +165,13 @@ def _spelled(head: "Head") -> str:
     return f"{head.position}:{head.hash.hex()}"
 
 
-def _head(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _head(arguments: Namespace, out: Output) -> None:
     with connected_as_operator(arguments) as client:
         head = client.head()
-    if out.as_json:
-        out.json({"head": _spelled(head), "position": head.position, "hash": head.hash.hex()})
-    else:
-        out.line(_spelled(head))
-    return 0
+    out.answer({"head": _spelled(head), "position": head.position, "hash": head.hash.hex()}, _spelled(head))
 
 
-def _rebuild(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _rebuild(arguments: Namespace, out: Output) -> None:
     progress = Progress("rebuilding", out)
     with connected_as_operator(arguments) as client:
         records = client.rebuild(progress=progress)
@@ -188,7 +181,6 @@ def _rebuild(arguments: Namespace) -> int:
     else:
         made = ", ".join(f"{family} {number}" for family, number in records.items())
         out.line(f"rebuilt {counted(sum(records.values()), 'record')} from the ledger: {made}")
-    return 0
 
 
 def _add_keys(commands: Commands) -> None:
@@ -216,10 +208,9 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     parser.add_argument("--reason", metavar="TEXT", default="", help="why, for history")
 
 
-def _keys(arguments: Namespace) -> int:
+def _keys(arguments: Namespace, out: Output) -> None:
     from leasehold.errors import InvalidInput
 
-    out = Output(arguments)
     action, key_id = arguments.action, arguments.key
     if (key_id is None) == (action in ("retire", "vouch")):
         raise InvalidInput(f"`keys {action}` {'needs a' if key_id is None else 'takes no'} KEY", field="key")
@@ -239,7 +230,6 @@ def _keys(arguments: Namespace) -> int:
         out.line("no keys: this ledger is not sealed yet")
     else:
         out.table(["KEY", "STATE", "VOUCHED FOR", "ENROLLED", "BY"], [_key_row(key) for key in keys])
-    return 0
 
 
 def _key_row(key: "Key") -> list[Cell]:

@@ -71,10 +71,9 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     parser.add_argument("--after", metavar="LEASE", help="continue after this lease id")
 
 
-def _ls(arguments: Namespace) -> int:
+def _ls(arguments: Namespace, out: Output) -> None:
     from leasehold.shapes import lease_shape
 
-    out = Output(arguments)
     wanted = [] if arguments.all else arguments.state or ["active", "pending"]
     with connected(arguments) as client:
         found = _find(client, arguments, wanted)
@@ -82,17 +81,16 @@ def _ls(arguments: Namespace) -> int:
         following = statuses[-1].lease.lease_id if next(found, None) else None
     if out.as_json:
         out.json({"leases": [lease_shape(status) for status in statuses], "next": following})
-        return 0
+        return
     if not statuses:
         out.line("no leases")
-        return 0
+        return
     out.table(
         ["RESOURCE", "HOLDER", "MODE", "STATE", "TOKEN", "EXPIRES", "LEASE"],
         [_row(status) for status in statuses],
     )
     if following is not None:
         out.line(f"there are more; continue with --after {following}")
-    return 0
 
 
 def _find(client: "Client", arguments: Namespace, wanted: list[str]) -> Iterator["LeaseStatus"]:
@@ -156,8 +154,7 @@ exit codes: 0 done (a resource that nobody holds is not an error) · 1 error · 
     )
 
 
-def _show(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _show(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.get(arguments.name)
         if arguments.tree:
@@ -166,7 +163,6 @@ def _show(arguments: Namespace) -> int:
             _show_lease(out, status, client.history(lease_id=arguments.name))
         else:
             _show_resource(out, arguments.name, client)
-    return 0
 
 
 def _show_trees(out: Output, client: "Client", tops: list["LeaseStatus"]) -> None:

@@ -69,6 +69,13 @@ class Output:
         """Write one JSON object as one line."""
         self.line(json_of(shape))
 
+    def answer(self, shape: dict[str, Any], *cells: Cell) -> None:
+        """Write what was asked for: JSON, or a line for people."""
+        if self.as_json:
+            self.json(shape)
+        else:
+            self.line(*cells)
+
     def painted(self, cell: Cell) -> str:
         """Return a cell as it may go to the terminal: escaped, and in its colour if colours are shown."""
         if isinstance(cell, str):

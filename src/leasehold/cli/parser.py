@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from leasehold.cli.output import Output
 from leasehold.errors import EXIT_USAGE, LeaseholdError
 
-Runner = Callable[[argparse.Namespace], int]
+Runner = Callable[[argparse.Namespace, Output], int | None]
+"""What a command does: it is handed where its answer goes, and returns its exit code; None: 0."""
 
 _EXAMPLES = """\
 examples:

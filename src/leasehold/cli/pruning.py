@@ -48,8 +48,7 @@ exit codes: 0 done, or nothing to do · 1 error, or the ledger is broken · 2 wr
     )
 
 
-def _prune(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _prune(arguments: Namespace, out: Output) -> None:
     progress = Progress("checking", out)
     to_shrink = store_path(arguments) if arguments.vacuum else None
     with connected_as_operator(arguments) as client:
@@ -69,7 +68,7 @@ def _prune(arguments: Namespace) -> int:
                 "free_bytes": free,
             }
         )
-        return 0
+        return
     if not found.entries:
         out.line("nothing to prune: all history is younger than that, or gone already")
     else:
@@ -85,4 +84,3 @@ def _prune(arguments: Namespace) -> int:
         out.line(
             f"{free / 1024:,.0f} KiB of the database are free for later entries; --vacuum gives them back"
         )
-    return 0

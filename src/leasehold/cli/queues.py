@@ -35,10 +35,9 @@ exit codes: 0 done (a resource that nobody waits for is not an error) · 1 error
     parser.add_argument("resource", metavar="RESOURCE", type=resource, help="what they wait for")
 
 
-def _queue(arguments: Namespace) -> int:
+def _queue(arguments: Namespace, out: Output) -> None:
     from leasehold.shapes import lease_shape, waiter_shape
 
-    out = Output(arguments)
     with connected(arguments) as client:
         held = holders_of(client, arguments.resource)
         waiters = client.queue(arguments.resource)
@@ -47,13 +46,12 @@ def _queue(arguments: Namespace) -> int:
         shape["held_by"] = [lease_shape(status) for status in held]
         shape["waiters"] = [waiter_shape(waiter) for waiter in waiters]
         out.json(shape)
-        return 0
+        return
     for status in held:
         left = format_duration(status.expires_in)
         name = displayed(status.lease.resource)
         out.line(f"{name} is held by {status.lease.holder} ({status.lease.mode}), {left} left")
     print_waiters(out, waiters, displayed(arguments.resource))
-    return 0
 
 
 def print_waiters(out: Output, waiters: "list[Waiter]", resource: str) -> None:

@@ -55,7 +55,7 @@ exit codes: 0 stopped by a signal · 1 error · 2 wrong usage""",
 _METAVARS = {"host": "ADDRESS", "tls_certificate": "FILE", "tls_key": "FILE", "log_level": "LEVEL"}
 
 
-def _serve(arguments: Namespace) -> int:
+def _serve(arguments: Namespace, out: Output) -> int:
     if arguments.durability != "full":
         raise UsageError(
             "a server does not serve with --durability fast: a power cut could take back what remote holders "
@@ -63,7 +63,7 @@ def _serve(arguments: Namespace) -> int:
         )
     found = _configured(arguments)
     if arguments.show_config:
-        _show(Output(arguments), found)
+        _show(out, found)
         return 0
     try:
         from leasehold.server.serving import serve
@@ -74,7 +74,6 @@ def _serve(arguments: Namespace) -> int:
         ) from None
 
     def print_key(text: str) -> None:
-        out = Output(arguments)
         out.line(json_of({"access_key": text}) if out.as_json else text)
         say_on_stderr("leasehold: the line above is an access key with all rights. It is not shown again.")
 

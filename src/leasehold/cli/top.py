@@ -58,8 +58,7 @@ def _interval(text: str) -> float:
     return seconds
 
 
-def _top(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _top(arguments: Namespace, out: Output) -> int:
     with connected(arguments) as client:
         if out.as_json:
             out.json(_shape(look(client)))

@@ -48,28 +48,24 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     restore.add_argument("file", metavar="FILE", type=Path, help="a file that `leasehold backup` has written")
 
 
-def _backup(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _backup(arguments: Namespace, out: Output) -> None:
     path = store_path(arguments)
     progress = Progress("copying", out)
     with connected_as_operator(arguments) as client:
         copied = client.backup(arguments.file.absolute(), overwrite=arguments.overwrite, progress=progress)
     progress.clear()
     _tell(out, f"copied {path} to {arguments.file}", path, arguments.file, copied)
-    return 0
 
 
-def _restore(arguments: Namespace) -> int:
+def _restore(arguments: Namespace, out: Output) -> None:
     from leasehold.stores.sqlite.backup import restore
 
-    out = Output(arguments)
     path = store_path(arguments)
     progress = Progress("restoring", out)
     refuse_loop(arguments.file)
     copied = restore(arguments.file, path, progress)
     progress.clear()
     _tell(out, f"restored {path} from {arguments.file}", path, arguments.file, copied)
-    return 0
 
 
 def _tell(out: Output, what: str, store: Path, file: Path, copied: "BackedUp | Copied") -> None:

@@ -8,6 +8,8 @@ import os
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from leasehold.client.blocking.client import Client
 from leasehold.client.inputs import Duration, duration_ns, file_name, name, whole_number
 from leasehold.engine.batch import Done
@@ -49,18 +51,26 @@ def connect(
     made through this client. What is about opening a store, and quotas, is up to whoever runs a server.
     """
     check_names(tenant, holder)
-    quotas = quotas_of(leases_per_holder, leases_per_tenant)
-    desk = open_desk(
-        url,
+    opening = Opening(
         durability=durability,
         group=group,
         create=create,
         as_is=as_is,
         timeout=timeout,
-        quotas=quotas,
-        api_key=api_key,
+        quotas=quotas_of(leases_per_holder, leases_per_tenant),
     )
-    return Client(desk, tenant=tenant, holder=holder)
+    return Client(open_desk(url, opening, api_key), tenant=tenant, holder=holder)
+
+
+class Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """How a store is opened: see `connect`."""
+
+    durability: str = "full"
+    group: bool = False
+    create: bool = True
+    as_is: bool = False
+    timeout: Duration = 30.0
+    quotas: Quotas = Quotas()
 
 
 def check_names(tenant: str, holder: str | None) -> None:
@@ -79,62 +89,35 @@ def quotas_of(leases_per_holder: int | None, leases_per_tenant: int | None) -> Q
     return Quotas(**limits)
 
 
-def open_desk(
-    url: str | os.PathLike[str] | None,
-    *,
-    durability: str,
-    group: bool,
-    create: bool,
-    as_is: bool,
-    timeout: Duration,
-    quotas: Quotas,
-    api_key: str | None,
-) -> Desk:
+def open_desk(url: str | os.PathLike[str] | None, opening: Opening, api_key: str | None = None) -> Desk:
     """Open the store that `url` names, and the registrar on it; or the desk of the server that it names."""
     address = locate(None if url is None else file_name("url", url))
     if is_server(address):
-        return _remote_desk(address, api_key, _patience_seconds(timeout), quotas)
+        return _remote_desk(address, api_key, _patience_seconds(opening.timeout), opening.quotas)
     if api_key is not None:
         raise InvalidInput("api_key is for a server, and this is a store: leave it out", field="api_key")
-    return open_registrar(
-        address,
-        durability=durability,
-        group=group,
-        create=create,
-        as_is=as_is,
-        timeout=timeout,
-        quotas=quotas,
-    )
+    return open_registrar(address, opening)
 
 
 def open_registrar(
-    url: str | os.PathLike[str] | None,
-    *,
-    durability: str,
-    group: bool,
-    create: bool,
-    as_is: bool,
-    timeout: Duration,
-    quotas: Quotas,
-    observe: Callable[[Done], None] | None = None,
+    url: str | os.PathLike[str] | None, opening: Opening, observe: Callable[[Done], None] | None = None
 ) -> Registrar:
     """Open the store that `url` names, and the registrar on it."""
-    patience = _patience_seconds(timeout)
+    patience = _patience_seconds(opening.timeout)
     store = open_store(
         None if url is None else file_name("url", url),
-        durability=durability,
-        group=group,
-        create=create,
-        families=all_families(quotas),
+        durability=opening.durability,
+        group=opening.group,
+        create=opening.create,
+        families=all_families(opening.quotas),
     )
     try:
-        jobs = JobRunner(store, CARRIERS)
         return Registrar(
             store,
             timeout=patience,
             also=REPLIES,
-            jobs=jobs,
-            as_is=as_is,
+            jobs=JobRunner(store, CARRIERS),
+            as_is=opening.as_is,
             chores=CHORES,
             observe=observe,
         )

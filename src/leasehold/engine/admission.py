@@ -11,9 +11,9 @@ from leasehold.engine.port import Snapshot
 from leasehold.errors import StoreUnusable, error_of
 from leasehold.kernel.ledger.authority import now_of
 from leasehold.kernel.ledger.commands import LOCAL, Caller
+from leasehold.kernel.ledger.decide import barred
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.records import Missing
-from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.kernel.ledger.view import View
 
 
@@ -28,14 +28,9 @@ def admit(caller: Caller, asked: Any, snapshot: Snapshot) -> None:
     draft = Draft(view, now_of(authority, snapshot.reading()))
     while True:
         try:
-            refusal = _refusal(caller, asked, draft)
+            refusal = barred(asked, caller, draft)
             break
         except Missing as missing:
             view.load(missing.keys, snapshot.read(missing.keys))
     if refusal is not None:
         raise error_of(refusal)
-
-
-def _refusal(caller: Caller, asked: Any, draft: Draft) -> Refusal | None:
-    refusals = (admits(caller, asked, draft) for admits in draft.view.families.admitting)
-    return next(filter(None, refusals), None)

@@ -6,7 +6,7 @@ not touch the others: a batch that fails as a whole, because the store rejects i
 light, is run again one by one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -28,7 +28,7 @@ from leasehold.kernel.ledger.records import Keys, Missing
 from leasehold.kernel.ledger.tick import Now, Tick
 from leasehold.kernel.ledger.view import View
 
-_COMMAND = attrgetter("command")
+_COMMAND, _CALLER = attrgetter("command"), attrgetter("caller")
 
 Outcome = Any
 """An answer, a refusal, or the exception that kept a command from having either."""
@@ -215,7 +215,9 @@ def _decide_all(
     transaction: Transaction, draft: Draft, requests: Sequence[Request], sweep_limit: int
 ) -> Done:
     """Decide every command, and then see to what is overdue."""
-    _load_callers(transaction, draft.view, requests)
+    strangers = set(map(_CALLER, requests)) - {LOCAL}
+    if strangers:
+        _load_callers(transaction, draft.view, strangers)
     _load_needs(transaction, draft.view, list(map(_COMMAND, requests)))
     if sweep_limit and not _may_sweep(transaction, draft):
         sweep_limit = 0
@@ -292,11 +294,8 @@ def _sweep(transaction: Transaction, draft: Draft, sweeps: list[Command], done: 
         sweeps = left
 
 
-def _load_callers(transaction: Transaction, view: View, requests: Sequence[Request]) -> None:
-    """Read what is to be known of those who ask, at once for all of them; of local callers, nothing."""
-    callers = {request.caller for request in requests if request.caller is not LOCAL}
-    if not callers:
-        return
+def _load_callers(transaction: Transaction, view: View, callers: Collection[Caller]) -> None:
+    """Read what is to be known of those who ask and are not local, at once for all of them."""
     for family in view.families:
         keys = family.knows(callers, view)
         if keys is not None:

@@ -30,9 +30,8 @@ def rotate(store: Store, *, actor: str, reason: str = "") -> Key:
             retirement(_find(keys, old.key_id), now, actor=actor, reason=reason),
         ]
 
-    _change(store, change)
-    with store.snapshot() as snapshot:
-        return _find(snapshot.signing_keys(), made[-1].key_id)
+    keys = _change(store, change)
+    return _find(keys, made[-1].key_id)
 
 
 def retire(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
@@ -48,9 +47,7 @@ def retire(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
             )
         return [retirement(key, now, actor=actor, reason=reason)]
 
-    _change(store, change)
-    with store.snapshot() as snapshot:
-        return _find(snapshot.signing_keys(), key_id)
+    return _find(_change(store, change), key_id)
 
 
 def vouch(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
@@ -77,13 +74,14 @@ def vouch(store: Store, key_id: str, *, actor: str, reason: str = "") -> Key:
             )
         ]
 
-    _change(store, change)
-    with store.snapshot() as snapshot:
-        return _find(snapshot.signing_keys(), key_id)
+    return _find(_change(store, change), key_id)
 
 
-def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) -> None:
-    """Commit what `change` gives, sealed with the key that this process has, or enrols for it."""
+def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) -> list[Key]:
+    """Commit what `change` gives, sealed with the key that this process has, or enrols for it.
+
+    Returns all keys as they are then.
+    """
     open_epoch(store, to_write=True)
 
     def commit() -> None:
@@ -93,6 +91,8 @@ def _change(store: Store, change: Callable[[Transaction, Now], list[OwnEvent]]) 
             record(transaction, change(transaction, now_of(authority, transaction.reading())), store.sealer)
 
     undisturbed(commit)
+    with store.snapshot() as snapshot:
+        return snapshot.signing_keys()
 
 
 def _known(transaction: Transaction, key_id: str) -> Key:

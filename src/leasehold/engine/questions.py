@@ -11,15 +11,23 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 
 from leasehold.engine.port import EntryQuery, Head, LeaseQuery
+from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.keys import Key
 from leasehold.kernel.ledger.limits import RESOURCES_PER_CLAIM
+from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 PAGE_MAXIMUM = 10_000
 """How much of anything fits into one answer."""
+
+
+def check_limit(limit: int) -> None:
+    """Refuse to answer with nothing, or with more than fits into one answer."""
+    if not 1 <= limit <= PAGE_MAXIMUM:
+        raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
 class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +41,11 @@ class LeaseStatus(msgspec.Struct, frozen=True, kw_only=True):
     def is_live(self) -> bool:
         """Say whether the lease still stands."""
         return self.expires_in > 0
+
+
+def lasting(lease: Lease, left_ns: int) -> LeaseStatus:
+    """Return how a lease stands that has so much time left."""
+    return LeaseStatus(lease=lease, expires_in=left_ns / NANOSECONDS_PER_SECOND)
 
 
 class Waiter(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +96,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     """Whether the answer is about all tenants at once, so that callers bound to one get none."""
 
     tenant: str | None = None
+
+    @property
+    def one_tenant(self) -> str:
+        """Return the tenant that is asked about, where it has to be one."""
+        if self.tenant is None:
+            raise InvalidInput("name the tenant that is meant", field="tenant")
+        return self.tenant
 
 
 class FindLease(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_lease"):

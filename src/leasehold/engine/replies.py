@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from leasehold.engine.port import EntryQuery, Head, Snapshot
 from leasehold.engine.questions import (
-    PAGE_MAXIMUM,
     FindBeginning,
     FindChildren,
     FindHead,
@@ -25,6 +24,7 @@ from leasehold.engine.questions import (
     Question,
     ReadLedger,
     Waiter,
+    check_limit,
 )
 from leasehold.engine.status import live, read_leases, status_of, statuses_of, won
 from leasehold.engine.waiters import waiters
@@ -50,7 +50,7 @@ def _lease(question: FindLease, snapshot: Snapshot) -> LeaseStatus | None:
 
 
 def _holders(question: FindHolders, snapshot: Snapshot) -> list[LeaseStatus]:
-    found = read_leases(snapshot, resources={(_one_tenant(question), question.resource)}).records.values()
+    found = read_leases(snapshot, resources={(question.one_tenant, question.resource)}).records.values()
     return live(statuses_of([one for one in found if one.state is LeaseState.ACTIVE], snapshot))
 
 
@@ -60,7 +60,7 @@ def _children(question: FindChildren, snapshot: Snapshot) -> list[LeaseStatus]:
 
 
 def _waiters(question: FindWaiters, snapshot: Snapshot) -> list[Waiter]:
-    return waiters(snapshot, _one_tenant(question), question.resource)
+    return waiters(snapshot, question.one_tenant, question.resource)
 
 
 def _won(question: FindWon, snapshot: Snapshot) -> Granted | None:
@@ -72,17 +72,17 @@ def _won(question: FindWon, snapshot: Snapshot) -> Granted | None:
 
 
 def _leases(question: ListLeases, snapshot: Snapshot) -> list[LeaseStatus]:
-    _check_limit(question.query.limit)
+    check_limit(question.query.limit)
     return statuses_of(snapshot.leases(_query(question)), snapshot)
 
 
 def _entries(question: ReadLedger, snapshot: Snapshot) -> list[Entry]:
-    _check_limit(question.query.limit)
+    check_limit(question.query.limit)
     return snapshot.entries(_query(question))
 
 
 def _followed(question: FollowLedger, snapshot: Snapshot) -> Followed:
-    _check_limit(question.query.limit)
+    check_limit(question.query.limit)
     query, gone = _query(question), snapshot.pruned
     if 0 < query.after < gone:
         raise HistoryPruned(
@@ -121,12 +121,6 @@ def _is_anything_due(question: IsAnythingDue, snapshot: Snapshot) -> bool:
     return authority is not None and bool(snapshot.due(now_of(authority, snapshot.reading()).tick, limit=1))
 
 
-def _one_tenant(question: Question) -> str:
-    if question.tenant is None:
-        raise InvalidInput("name the tenant that the resource is of", field="tenant")
-    return question.tenant
-
-
 def _query(question: ListLeases | ReadLedger | FollowLedger) -> Any:
     """Return what a question wants to have listed, of the tenant that it is about."""
     query, tenant = question.query, question.tenant
@@ -137,11 +131,6 @@ def _query(question: ListLeases | ReadLedger | FollowLedger) -> Any:
             f"the question is about tenant {tenant}, and its query about {query.tenant}", field="tenant"
         )
     return replace(query, tenant=tenant)
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= PAGE_MAXIMUM:
-        raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
 _REPLIES: dict[type[Question], Callable[[Any, Snapshot], Any]] = {

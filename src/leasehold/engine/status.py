@@ -6,7 +6,7 @@ What time, and the ends of ancestors, have done to a lease counts, whether anybo
 from typing import Any
 
 from leasehold.engine.port import Snapshot
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.family import lease_part
@@ -84,7 +84,7 @@ def status_of(lease: Lease, snapshot: Snapshot, reading: ClockReading | None = N
     expires = lease.expires_tick
     if lease.delegation is None and expires is not None and expires.comparable(now.tick):
         # By far the most usual look, and nothing else has to be known for it.
-        return LeaseStatus(lease=lease, expires_in=lease.ticks_remaining(now.tick) / NANOSECONDS_PER_SECOND)
+        return lasting(lease, lease.ticks_remaining(now.tick))
     return _status_of(lease, snapshot, View(snapshot.families, authority), now)
 
 
@@ -102,6 +102,6 @@ def _status_of(lease: Lease, snapshot: Snapshot, view: View, now: Now) -> LeaseS
     while True:
         try:
             lease_now, left_ns = standing(lease, lease_part(view), now)
-            return LeaseStatus(lease=lease_now, expires_in=left_ns / NANOSECONDS_PER_SECOND)
+            return lasting(lease_now, left_ns)
         except Missing as missing:
             view.load(missing.keys, snapshot.read(missing.keys))

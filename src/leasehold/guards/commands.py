@@ -142,7 +142,7 @@ exit codes: 0 allowed, or nothing to say · 2 refused, or could not tell; with -
     parser.add_argument("--release", action="store_true", help="give back what the agent has")
 
 
-def _guard(arguments: Namespace) -> int:
+def _guard(arguments: Namespace, out: Output) -> int:
     from leasehold.guards.asking import Asker
     from leasehold.guards.judging import Case, judge
 
@@ -156,11 +156,10 @@ def _guard(arguments: Namespace) -> int:
     asker = Asker(holder_of(arguments), arguments.store, arguments.tenant)
     with _never_as_a_refusal():
         verdict, found = judge(Case(arguments.paths, arguments.staged, arguments.pushed), asker, bypass)
-    return _tell(arguments, verdict, found)
+    return _tell(arguments, out, verdict, found)
 
 
-def _tell(arguments: Namespace, verdict: Verdict, found: "list[Refused]") -> int:
-    out = Output(arguments)
+def _tell(arguments: Namespace, out: Output, verdict: Verdict, found: "list[Refused]") -> int:
     if out.as_json:
         out.json(
             {
@@ -189,14 +188,13 @@ def _shape(one: "Refused") -> dict[str, object]:
     }
 
 
-def _install(arguments: Namespace) -> int:
+def _install(arguments: Namespace, out: Output) -> int:
     from leasehold.guards import claude_code, git_hooks, shared_store
 
     if arguments.target is None and arguments.store is None:
         raise GuardUsage(
             "name git or claude-code, or a store with --store; see `leasehold guard install --help`"
         )
-    out = Output(arguments)
     done = []
     with _never_as_a_refusal():
         if arguments.store is not None:
@@ -208,7 +206,7 @@ def _install(arguments: Namespace) -> int:
     return _tell_what_was_done(out, done)
 
 
-def _uninstall(arguments: Namespace) -> int:
+def _uninstall(arguments: Namespace, out: Output) -> int:
     from leasehold.guards import claude_code, git_hooks, shared_store
 
     remove = {
@@ -217,7 +215,7 @@ def _uninstall(arguments: Namespace) -> int:
         "store": shared_store.uninstall,
     }[arguments.target]
     with _never_as_a_refusal():
-        return _tell_what_was_done(Output(arguments), remove())
+        return _tell_what_was_done(out, remove())
 
 
 @contextmanager
@@ -240,7 +238,7 @@ def _tell_what_was_done(out: Output, done: "list[str]") -> int:
     return 0
 
 
-def _hook(arguments: Namespace) -> NoReturn:
+def _hook(arguments: Namespace, out: Output) -> NoReturn:
     from leasehold.guards.hook import RELEASE_OPTION, main
 
     main([RELEASE_OPTION] if arguments.release else ["--mode", arguments.mode])

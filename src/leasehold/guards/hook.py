@@ -12,6 +12,7 @@ back what a session or a subagent has; that never blocks anything, whatever goes
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.guards.deadline import Deadline
@@ -36,8 +37,9 @@ _LATE = "it took too long; `leasehold doctor` tells what keeps the store waiting
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """Answer one question of Claude Code's, and end the process."""
-    say = _say_that_it_failed if RELEASE_OPTION in arguments else _warn if "warn" in arguments else _block
-    act = _release if RELEASE_OPTION in arguments else _judge
+    releases = RELEASE_OPTION in arguments
+    act = _release if releases else _judge
+    say = _warn if "warn" in arguments else partial(_complain, EXIT_FAILED if releases else EXIT_BLOCK)
     deadline = Deadline(_seconds(), lambda: say(_could_not(act, _LATE)))
     try:
         problem = _escaped(act(sys.stdin.buffer.read()))
@@ -60,10 +62,10 @@ def _could_not(act: Callable[[bytes], str], why: str) -> str:
     return f"could not tell whether this file is free to be changed: {why}"
 
 
-def _block(problem: str) -> int:
+def _complain(code: int, problem: str) -> int:
     if problem:
         _write(2, f"leasehold: {problem}\n")
-    return EXIT_BLOCK if problem else 0
+    return code if problem else 0
 
 
 def _warn(problem: str) -> int:
@@ -72,12 +74,6 @@ def _warn(problem: str) -> int:
 
         _write(1, json.dumps({"systemMessage": f"leasehold: {problem}"}))
     return 0
-
-
-def _say_that_it_failed(problem: str) -> int:
-    if problem:
-        _write(2, f"leasehold: {problem}\n")
-    return EXIT_FAILED if problem else 0
 
 
 def _escaped(problem: str) -> str:
@@ -117,7 +113,8 @@ def _judge(text: bytes) -> str:
     from leasehold.guards.asking import Asker
     from leasehold.guards.claiming import take
 
-    asker, bypass = Asker(_agent(told)), os.environ.get(BYPASS_VARIABLE, "")
+    asker = Asker(os.environ.get(AGENT_VARIABLE) or told.agent)
+    bypass = os.environ.get(BYPASS_VARIABLE, "")
     by_path = {path: file_at(path)[1] for path in ours}
     spared = _ignored(folder, ours) if told.tool == "Bash" else set()
     claimed = [name for path, name in by_path.items() if path not in spared]
@@ -154,7 +151,3 @@ def _folder(told: "Told") -> str:
     """Return where the hook is at home, and looks for its store: wherever the agent is just now."""
     home = os.environ.get(PROJECT_VARIABLE, "")
     return home if os.path.isdir(home) else told.folder
-
-
-def _agent(told: "Told") -> str:
-    return os.environ.get(AGENT_VARIABLE) or told.agent

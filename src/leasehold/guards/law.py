@@ -112,7 +112,6 @@ def guard_family() -> Family:
         name=FAMILY,
         record=NoRecord,
         events=(GuardBypassed,),
-        commands=(RecordBypass,),
         rules={RecordBypass: record},
         check=check,
         evolve=evolve,

@@ -93,19 +93,9 @@ def opened(url: str | None) -> Iterator[Records | None]:
 
 def desk_of(url: str | None) -> "Desk":
     """Open the desk of a store that is there, or of a server."""
-    from leasehold.client.connect import open_desk
-    from leasehold.kernel.lease.quotas import Quotas
+    from leasehold.client.connect import Opening, open_desk
 
-    return open_desk(
-        url,
-        durability="full",
-        group=False,
-        create=False,
-        as_is=False,
-        timeout=PATIENCE_SECONDS,
-        quotas=Quotas(),
-        api_key=None,
-    )
+    return open_desk(url, Opening(create=False, timeout=PATIENCE_SECONDS))
 
 
 def _is_current(store: Store) -> bool:

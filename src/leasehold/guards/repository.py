@@ -52,9 +52,9 @@ def answers(*arguments: str, folder: str | None = None) -> bool:
     return True
 
 
-def work_tree(folder: str | None = None) -> str:
-    """Return the top of the work tree that we, or a folder, are in."""
-    return git("rev-parse", "--show-toplevel", folder=folder).removesuffix("\n")
+def work_tree() -> str:
+    """Return the top of the work tree that we are in."""
+    return git("rev-parse", "--show-toplevel").removesuffix("\n")
 
 
 def staged(top: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import AGENT_VARIABLE, refuse_memory, user_at_host
 from leasehold.cli.entry import ExtraMissing, problem_of
-from leasehold.cli.output import say_on_stderr
+from leasehold.cli.output import Output, say_on_stderr
 from leasehold.cli.parser import Commands
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ exit codes: 0 the input ended · 1 error · 2 wrong usage · 130 interrupted""",
     )
 
 
-def _mcp(arguments: Namespace) -> int:
+def _mcp(arguments: Namespace, out: Output) -> int:
     try:
         import mcp  # noqa: F401 - only to see whether it is there
     except ModuleNotFoundError as error:

@@ -28,12 +28,11 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     )
 
 
-def _metrics(arguments: Namespace) -> int:
+def _metrics(arguments: Namespace, out: Output) -> None:
     import msgspec
 
     from leasehold.metrics.text import prometheus_text
 
-    out = Output(arguments)
     with connected(arguments) as client:
         tally = client.tally()
     if out.as_json:
@@ -41,4 +40,3 @@ def _metrics(arguments: Namespace) -> int:
     else:
         for line in prometheus_text(tally, arguments.tenant).removesuffix("\n").split("\n"):
             out.line(line)
-    return 0

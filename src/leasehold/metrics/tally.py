@@ -14,7 +14,6 @@ from leasehold.engine.port import EntryQuery, LeaseQuery, Snapshot, SoftState
 from leasehold.engine.questions import Question
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.status import statuses_of
-from leasehold.errors import InvalidInput
 from leasehold.kernel.lease.events import CANCELLED, LeaseLeft, LeaseRenewed
 from leasehold.kernel.lease.model import LeaseState
 from leasehold.kernel.ledger.commands import Right
@@ -76,10 +75,7 @@ def take_tally(registrar: Registrar, question: TakeTally, snapshot: Snapshot) ->
     That is soft state, which nobody can read who is looking at the store: so another look comes after it.
     """
     del snapshot
-    tenant = question.tenant
-    if tenant is None:
-        raise InvalidInput("name the tenant that is to be counted", field="tenant")
-    store = registrar.store
+    tenant, store = question.one_tenant, registrar.store
 
     def tally() -> Tally:
         last = _last(store.soft, tenant)

@@ -24,6 +24,7 @@ from leasehold.server import events, health, leases, ledger
 from leasehold.server.front import CODE
 from leasehold.server.routing import JsonRequest, answer_problem, refuse_unknown_query
 from leasehold.server.service import Service
+from leasehold.server.terms import Terms
 from leasehold.settings import routes as settings
 from leasehold.work import routes as work
 from leasehold.workflows import routes as workflows
@@ -88,6 +89,7 @@ def _router(service: Callable[[], Service]) -> Litestar:
         dependencies={
             "session": Provide(session_of, sync_to_thread=False),
             "service": Provide(service, sync_to_thread=False),
+            "terms": Provide(Terms, sync_to_thread=False),
             "readiness": Provide(lambda: readiness, sync_to_thread=False),
         },
         request_class=JsonRequest,

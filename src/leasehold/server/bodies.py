@@ -9,28 +9,34 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from leasehold.engine.questions import LeaseStatus, Waiter
+from leasehold.engine.questions import LeaseStatus, Waiter, lasting
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.chain import Entry
-from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.shapes import entry_shape, lease_shape, waiter_shape
 
 Seconds = Annotated[float, Meta(description="Seconds.")]
+RenewalTtl = Annotated[float | None, Meta(description="Seconds from now; its own TTL if left out.")]
+HandedOnTtl = Annotated[float | None, Meta(description="Seconds; the old lease's TTL if left out.")]
+NextPage = Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+NextEntry = Annotated[int | None, Meta(description="Ask again with this as `after`; null: nothing more yet.")]
+RequestId = Annotated[
+    str | None, Meta(description="Send a request again under the same id if its answer was lost.")
+]
 
 
-class _Taken(Struct, kw_only=True, forbid_unknown_fields=True):
+class Taken(Struct, kw_only=True, forbid_unknown_fields=True):
     """What is taken: a field that is misspelled is refused, not ignored."""
 
 
-class WantedBody(_Taken, kw_only=True):
+class WantedBody(Taken, kw_only=True):
     """A further resource of a claim."""
 
     resource: str
     mode: Mode = Mode.EXCLUSIVE
 
 
-class ScopeBody(_Taken, kw_only=True):
+class ScopeBody(Taken, kw_only=True):
     """What a lease is to allow. `unlimited` allows everything, and stands alone."""
 
     work_ids: tuple[str, ...] = ()
@@ -39,7 +45,7 @@ class ScopeBody(_Taken, kw_only=True):
     unlimited: bool = False
 
 
-class BudgetBody(_Taken, kw_only=True):
+class BudgetBody(Taken, kw_only=True):
     """What a lease is to have to spend: a limit for each; null: no limit."""
 
     episodes: int | None = None
@@ -48,7 +54,7 @@ class BudgetBody(_Taken, kw_only=True):
     duration_ms: int | None = None
 
 
-class AcquireBody(_Taken, kw_only=True):
+class AcquireBody(Taken, kw_only=True):
     """A claim on a resource, or on several at once."""
 
     resource: str
@@ -78,11 +84,11 @@ class AcquireBody(_Taken, kw_only=True):
     ] = None
 
 
-class RenewBody(_Taken, kw_only=True):
+class RenewBody(Taken, kw_only=True):
     """More time for a lease."""
 
     holder: str
-    ttl: Annotated[float | None, Meta(description="Seconds from now; its own TTL if left out.")] = None
+    ttl: RenewalTtl = None
 
 
 class RenewalsBody(RenewBody, kw_only=True):
@@ -91,26 +97,26 @@ class RenewalsBody(RenewBody, kw_only=True):
     lease_ids: list[str]
 
 
-class ReleaseBody(_Taken, kw_only=True):
+class ReleaseBody(Taken, kw_only=True):
     """A lease that is given back."""
 
     holder: str
     reason: ReleaseReason = ReleaseReason.VOLUNTARY
 
 
-class RevokeBody(_Taken, kw_only=True):
+class RevokeBody(Taken, kw_only=True):
     """A lease that is ended by force. History keeps who did it and why."""
 
     operator: str
     reason: str
 
 
-class TransferBody(_Taken, kw_only=True):
+class TransferBody(Taken, kw_only=True):
     """A lease that is handed to another holder."""
 
     holder: str
     to: str
-    ttl: Annotated[float | None, Meta(description="Seconds; the old lease's TTL if left out.")] = None
+    ttl: HandedOnTtl = None
 
 
 class LeaseBody(Struct, kw_only=True):
@@ -155,7 +161,7 @@ class PageBody(Struct, kw_only=True):
     """A page of leases."""
 
     leases: list[LeaseBody]
-    next: Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+    next: NextPage
 
 
 class RenewalBody(Struct, kw_only=True):
@@ -198,7 +204,7 @@ class HistoryBody(Struct, kw_only=True):
     """A page of the ledger."""
 
     entries: list[dict[str, Any]]
-    next: Annotated[int | None, Meta(description="Ask again with this as `after`; null: nothing more yet.")]
+    next: NextEntry
     pruned: Annotated[int, Meta(description="Entries up to here are gone.")] = 0
 
 
@@ -220,8 +226,8 @@ def lease_body(status: LeaseStatus) -> LeaseBody:
 
 
 def granted_body(lease: Lease, expires_in_ns: int) -> LeaseBody:
-    """Return a lease that was just granted, renewed or handed on."""
-    return lease_body(LeaseStatus(lease=lease, expires_in=expires_in_ns / NANOSECONDS_PER_SECOND))
+    """Return a lease that was just granted or renewed."""
+    return lease_body(lasting(lease, expires_in_ns))
 
 
 def waiter_body(waiter: Waiter) -> WaiterBody:

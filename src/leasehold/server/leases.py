@@ -6,8 +6,8 @@ acquired here is bound to nothing on this machine, and nobody renews it but its 
 
 from typing import Annotated
 
-from litestar import Router, get, post
-from litestar.params import Body, FromPath, FromQuery, QueryParameter
+from litestar import Router
+from litestar.params import FromPath, FromQuery, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
@@ -18,7 +18,6 @@ from leasehold.kernel.lease.commands import Acquire, Wanted
 from leasehold.kernel.lease.decision import not_found
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.refusals import Refusal
-from leasehold.server import terms
 from leasehold.server.bodies import (
     LEASE_EXAMPLE,
     AcquireBody,
@@ -38,28 +37,27 @@ from leasehold.server.bodies import (
     lease_body,
     waiter_body,
 )
-from leasehold.server.routing import PAGE_MAXIMUM, Asking, JsonRequest, Serving, answers, ask_for, told
+from leasehold.server.routing import GONE, Asking, Limit, get, post, told
+from leasehold.server.terms import Holding
 
 _ENDED_EXAMPLE = LEASE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"}
 
 
 @post(
     "/v1/leases",
-    summary="Acquire a resource",
-    responses=answers(201, GrantBody, {"lease": LEASE_EXAMPLE, "also": [], "repeated": False}, 404, 409, 410),
+    "Acquire a resource",
+    *GONE,
+    body={"resource": "report-42", "holder": "ann", "ttl": 30, "wait": 10},
+    answer={"lease": LEASE_EXAMPLE, "also": [], "repeated": False},
+    status=201,
 )
-async def acquire(
-    request: JsonRequest,
-    service: Serving,
-    session: Asking,
-    data: Annotated[AcquireBody, Body(examples=ask_for(resource="report-42", holder="ann", ttl=30, wait=10))],
-) -> GrantBody:
+async def acquire(terms: Holding, data: AcquireBody) -> GrantBody:
     """Own a resource for `ttl` seconds; with `wait`, after waiting for it if need be."""
-    patience = terms.patience_ns(service, data.wait)
+    patience = terms.patience_ns(data.wait)
     # Never an id of the caller's choosing: that it is taken would tell of another tenant's lease.
-    lease_id = session.ids.new()
+    lease_id = terms.session.ids.new()
     command = Acquire(
-        tenant=session.tenant,
+        tenant=terms.session.tenant,
         lease_id=lease_id,
         resource=data.resource,
         holder=data.holder,
@@ -80,7 +78,7 @@ async def acquire(
         lock_delay_ns=duration_ns("lock_delay", data.lock_delay),
         request_id=lease_id if data.request_id is None else data.request_id,
     )
-    granted = await terms.claim(request, service, session, command, patience)
+    granted = await terms.claim(command, patience)
     return GrantBody(
         lease=granted_body(granted.lease, granted.expires_in_ns),
         also=[granted_body(lease, granted.expires_in_ns) for lease in granted.also],
@@ -88,11 +86,7 @@ async def acquire(
     )
 
 
-@get(
-    "/v1/leases",
-    summary="List and search leases",
-    responses=answers(200, PageBody, {"leases": [LEASE_EXAMPLE], "next": None}),
-)
+@get("/v1/leases", "List and search leases", answer={"leases": [LEASE_EXAMPLE], "next": None})
 async def list_leases(
     *,
     session: Asking,
@@ -104,7 +98,7 @@ async def list_leases(
         QueryParameter(name="state", description="In these states; `any` for all. Default: active."),
     ] = None,
     after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> PageBody:
     """Return a page of leases, in the order of their ids."""
     wanted = ["active"] if states is None else [] if states == ["any"] else states
@@ -114,11 +108,7 @@ async def list_leases(
     return PageBody(leases=[lease_body(status) for status in page.statuses], next=page.next)
 
 
-@get(
-    "/v1/leases/{lease_id:str}",
-    summary="Look at a lease",
-    responses=answers(200, LeaseBody, LEASE_EXAMPLE, 404),
-)
+@get("/v1/leases/{lease_id:str}", "Look at a lease", 404, answer=LEASE_EXAMPLE)
 async def get_lease(session: Asking, lease_id: FromPath[str]) -> LeaseBody:
     """Return a lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)
@@ -129,36 +119,25 @@ async def get_lease(session: Asking, lease_id: FromPath[str]) -> LeaseBody:
 
 @post(
     "/v1/leases/{lease_id:str}/renew",
-    summary="Renew a lease",
-    status_code=200,
-    responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
+    "Renew a lease",
+    *GONE,
+    body={"holder": "ann", "ttl": 30},
+    answer=LEASE_EXAMPLE | {"renewal_count": 1},
 )
-async def renew(
-    request: JsonRequest,
-    session: Asking,
-    lease_id: FromPath[str],
-    data: Annotated[RenewBody, Body(examples=ask_for(holder="ann", ttl=30))],
-) -> LeaseBody:
+async def renew(terms: Holding, lease_id: FromPath[str], data: RenewBody) -> LeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
-    terms.about(request, lease_id)
-    renewal = await terms.renew(session, lease_id, data.holder, data.ttl)
-    return granted_body(renewal.lease, renewal.expires_in_ns)
+    return lease_body(await terms.renew(lease_id, data.holder, data.ttl))
 
 
 @post(
     "/v1/renewals",
-    summary="Renew many leases of one holder",
-    status_code=200,
-    responses=answers(200, RenewedBody, {"outcomes": [{"lease": LEASE_EXAMPLE, "problem": None}]}),
+    "Renew many leases of one holder",
+    body={"holder": "ann", "lease_ids": [LEASE_EXAMPLE["lease_id"]], "ttl": 30},
+    answer={"outcomes": [{"lease": LEASE_EXAMPLE, "problem": None}]},
 )
-async def renew_many(
-    session: Asking,
-    data: Annotated[
-        RenewalsBody, Body(examples=ask_for(holder="ann", lease_ids=[LEASE_EXAMPLE["lease_id"]], ttl=30))
-    ],
-) -> RenewedBody:
+async def renew_many(terms: Holding, data: RenewalsBody) -> RenewedBody:
     """Extend up to 1,000 leases in one step; say of each how it stands, or why it was not extended."""
-    outcomes = await terms.renew_many(session, tuple(data.lease_ids), data.holder, data.ttl)
+    outcomes = await terms.renew_many(tuple(data.lease_ids), data.holder, data.ttl)
     return RenewedBody(
         outcomes=[
             RenewalBody(problem=told(error_of(outcome)))
@@ -171,69 +150,45 @@ async def renew_many(
 
 @post(
     "/v1/leases/{lease_id:str}/release",
-    summary="Release a lease",
-    status_code=200,
-    responses=answers(200, LeaseBody, _ENDED_EXAMPLE, 404, 409, 410),
+    "Release a lease",
+    *GONE,
+    body={"holder": "ann"},
+    answer=_ENDED_EXAMPLE,
 )
-async def release(
-    request: JsonRequest,
-    session: Asking,
-    lease_id: FromPath[str],
-    data: Annotated[ReleaseBody, Body(examples=ask_for(holder="ann"))],
-) -> LeaseBody:
+async def release(terms: Holding, lease_id: FromPath[str], data: ReleaseBody) -> LeaseBody:
     """Give a lease back, or take back a claim that waits. To release what is over already is fine."""
-    terms.about(request, lease_id)
-    ended = await terms.release(session, lease_id, data.holder, data.reason)
-    return granted_body(ended.lease, 0)
+    return lease_body(await terms.release(lease_id, data.holder, data.reason))
 
 
 @post(
     "/v1/leases/{lease_id:str}/revoke",
-    summary="Revoke a lease",
-    status_code=200,
-    responses=answers(
-        200,
-        LeaseBody,
-        LEASE_EXAMPLE | {"state": "revoked", "expires_in": 0.0, "ended_by": "olga", "end_reason": "stuck"},
-        404,
-        409,
-        410,
-    ),
+    "Revoke a lease",
+    *GONE,
+    body={"operator": "olga", "reason": "stuck since noon"},
+    answer=LEASE_EXAMPLE | {"state": "revoked", "expires_in": 0.0, "ended_by": "olga", "end_reason": "stuck"},
 )
-async def revoke(
-    request: JsonRequest,
-    session: Asking,
-    lease_id: FromPath[str],
-    data: Annotated[RevokeBody, Body(examples=ask_for(operator="olga", reason="stuck since noon"))],
-) -> LeaseBody:
+async def revoke(terms: Holding, lease_id: FromPath[str], data: RevokeBody) -> LeaseBody:
     """Forcibly end a lease: for operators."""
-    terms.about(request, lease_id)
-    ended = await terms.revoke(session, lease_id, data.operator, data.reason)
+    ended = await terms.revoke(lease_id, data.operator, data.reason)
     return granted_body(ended.lease, 0)
 
 
 @post(
     "/v1/leases/{lease_id:str}/transfer",
-    summary="Transfer a lease",
-    status_code=200,
-    responses=answers(200, LeaseBody, LEASE_EXAMPLE | {"holder": "bob"}, 404, 409, 410),
+    "Transfer a lease",
+    *GONE,
+    body={"holder": "ann", "to": "bob"},
+    answer=LEASE_EXAMPLE | {"holder": "bob"},
 )
-async def transfer(
-    request: JsonRequest,
-    session: Asking,
-    lease_id: FromPath[str],
-    data: Annotated[TransferBody, Body(examples=ask_for(holder="ann", to="bob"))],
-) -> LeaseBody:
+async def transfer(terms: Holding, lease_id: FromPath[str], data: TransferBody) -> LeaseBody:
     """Hand a lease to another holder, under a new id and a higher token. The old one ends with it."""
-    terms.about(request, lease_id)
-    granted = await terms.transfer(session, lease_id, data.holder, data.to, data.ttl)
-    return granted_body(granted.lease, granted.expires_in_ns)
+    return lease_body(await terms.transfer(lease_id, data.holder, data.to, data.ttl))
 
 
 @get(
     "/v1/queue",
-    summary="Look at a queue",
-    responses=answers(200, QueueBody, {"resource": "report-42", "held_by": [LEASE_EXAMPLE], "waiters": []}),
+    "Look at a queue",
+    answer={"resource": "report-42", "held_by": [LEASE_EXAMPLE], "waiters": []},
 )
 async def get_queue(session: Asking, resource: FromQuery[str]) -> QueueBody:
     """Return who holds a resource, and who waits for it, first in line first."""
@@ -246,8 +201,9 @@ async def get_queue(session: Asking, resource: FromQuery[str]) -> QueueBody:
 
 @get(
     "/v1/leases/{lease_id:str}/certificate",
-    summary="Get a certificate of a lease",
-    responses=answers(200, CertificateBody, {"certificate": "eyJhbGciOiJFZERTQSIs…"}, 404, 409, 410),
+    "Get a certificate of a lease",
+    *GONE,
+    answer={"certificate": "eyJhbGciOiJFZERTQSIs…"},
 )
 async def get_certificate(
     session: Asking,

@@ -2,12 +2,12 @@
 
 from typing import Annotated
 
-from litestar import Router, get
+from litestar import Router
 from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.reader import AsyncReader
 from leasehold.server.bodies import HistoryBody, KeysBody, entry_body
-from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
+from leasehold.server.routing import Asking, Limit, get
 
 _ENTRY_EXAMPLE = {
     "position": 7,
@@ -30,11 +30,7 @@ _KEY_EXAMPLE = {
 }
 
 
-@get(
-    "/v1/history",
-    summary="Read history",
-    responses=answers(200, HistoryBody, {"entries": [_ENTRY_EXAMPLE], "next": 7, "pruned": 0}),
-)
+@get("/v1/history", "Read history", answer={"entries": [_ENTRY_EXAMPLE], "next": 7, "pruned": 0})
 async def get_history(
     *,
     session: Asking,
@@ -45,7 +41,7 @@ async def get_history(
         list[str] | None, QueryParameter(description="Only of these types: `issued` means `lease.issued`.")
     ] = None,
     after: Annotated[int, QueryParameter(ge=0, description="Continue after this position.")] = 0,
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> HistoryBody:
     """Return what happened, oldest first."""
     reader = AsyncReader(session)
@@ -60,11 +56,7 @@ async def get_history(
     )
 
 
-@get(
-    "/v1/keys",
-    summary="Get the public keys of the registrar",
-    responses=answers(200, KeysBody, {"keys": [_KEY_EXAMPLE]}),
-)
+@get("/v1/keys", "Get the public keys of the registrar", answer={"keys": [_KEY_EXAMPLE]})
 async def get_keys(session: Asking) -> KeysBody:
     """Return the keys by which certificates of leases are checked, as a JSON Web Key Set."""
     trusted = await AsyncReader(session).certificate_keys()

@@ -49,10 +49,6 @@ class WrongMediaType(LeaseholdError, code="WRONG_MEDIA_TYPE", http_status=415):
     """The body is not JSON, or does not say so."""
 
 
-class HeadersTooLarge(LeaseholdError, code="HEADERS_TOO_LARGE", http_status=431):
-    """The headers are more, or larger, than the server takes."""
-
-
 class ServerStopping(LeaseholdError, code="SERVER_STOPPING", http_status=503):
     """The server is being stopped, and takes no new work. Nothing was changed."""
 

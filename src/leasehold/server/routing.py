@@ -1,14 +1,17 @@
 """What the route modules of all faces have in common.
 
-A module of routes has a `router`, and one line in `app`. A handler that asks for `session` gets that of the
-caller, whose desk admits or refuses every command and question; without a good access key it is never called.
-Names of resources travel in the query or the body: a `/` inside a path parameter would be another path.
+A module of routes has a `router`, and one line in `app`. `get`, `post` or `put` declare a handler, with an
+example of what it takes and gives. If it asks for `session`, it gets that of the caller, whose desk admits or
+refuses every command and question; without a good access key it is never called. Names of resources travel in
+the query or the body: a `/` inside a path parameter would be another path.
 """
 
+from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+import litestar
 import msgspec
 from litestar import Request
 from litestar.di import NamedDependency
@@ -19,8 +22,10 @@ from litestar.exceptions import (
     NotFoundException,
     ValidationException,
 )
+from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.spec import Example
+from litestar.params import Body, QueryParameter
 from litestar.response import Response
 
 from leasehold.client.aio.session import AsyncSession
@@ -34,8 +39,16 @@ Asking = NamedDependency[AsyncSession]
 Serving = NamedDependency[Service]
 """What all routes of a server share: what a handler asks for as `service`."""
 
-PAGE_MAXIMUM = 1_000
+_PAGE_MAXIMUM = 1_000
+
+Limit = Annotated[int, QueryParameter(ge=1, le=_PAGE_MAXIMUM)]
 """How much of anything one answer of plain REST has."""
+
+Handler = Callable[..., Awaitable[Any]]
+Declaration = Callable[[Handler], HTTPRouteHandler]
+
+GONE = (404, 409, 410)
+"""How whoever acts under a lease can be refused: it is unknown, another's, or over."""
 
 
 class ProblemBody(msgspec.Struct, kw_only=True):
@@ -98,9 +111,44 @@ def answers(status: int, body: Any, example: dict[str, Any], *refusals: int) -> 
     return {status: good, **problems(*refusals)}
 
 
-def ask_for(**fields: Any) -> list[Example]:
-    """Return the example of a body."""
-    return [Example(summary="A request", value=fields)]
+def get(path: str, summary: str, *refusals: int, answer: dict[str, Any]) -> Declaration:
+    """Declare what answers a question, by an example of the answer and the refusals beside the usual ones."""
+    return _route(litestar.get, path, summary, refusals, answer=answer)
+
+
+def post(
+    path: str, summary: str, *refusals: int, body: dict[str, Any], answer: dict[str, Any], status: int = 200
+) -> Declaration:
+    """Declare what carries out a command, by an example of its body too."""
+    return _route(litestar.post, path, summary, refusals, answer=answer, body=body, status=status)
+
+
+def put(path: str, summary: str, *refusals: int, body: dict[str, Any], answer: dict[str, Any]) -> Declaration:
+    """Declare what sets something, by an example of its body too."""
+    return _route(litestar.put, path, summary, refusals, answer=answer, body=body)
+
+
+def _route(
+    method: Callable[..., Declaration],
+    path: str,
+    summary: str,
+    refusals: tuple[int, ...],
+    *,
+    answer: dict[str, Any],
+    body: dict[str, Any] | None = None,
+    status: int = 200,
+) -> Declaration:
+    """Return what makes a route of a handler, whose annotations say what it takes, as `data`, and gives."""
+
+    def declare(handler: Handler) -> HTTPRouteHandler:
+        types = handler.__annotations__
+        if body is not None:
+            taken, example = types["data"], Example(summary="A request", value=body)
+            types["data"] = Annotated[taken, Body(examples=[example])]
+        responses = answers(status, types["return"], answer, *refusals)
+        return method(path, summary=summary, status_code=status, responses=responses)(handler)
+
+    return declare
 
 
 def told(error: LeaseholdError) -> dict[str, Any]:

@@ -27,12 +27,11 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from leasehold import access
-from leasehold.client.connect import open_registrar
+from leasehold.client.connect import Opening, open_registrar
 from leasehold.enforcing.asgi import Application
 from leasehold.engine.recording import resume
 from leasehold.engine.registrar import Registrar
 from leasehold.errors import LeaseholdError, StoreUnusable
-from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.server.app import application
 from leasehold.server.configuration import Configuration
@@ -82,16 +81,8 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
     configuration = _within_descriptors(configuration)
     _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
-    registrar = open_registrar(
-        url,
-        durability="full",
-        group=group,
-        create=True,
-        as_is=False,
-        timeout=configuration.store_timeout,
-        quotas=Quotas(),
-        observe=meters.batch,
-    )
+    opening = Opening(group=group, timeout=configuration.store_timeout)
+    registrar = open_registrar(url, opening, observe=meters.batch)
     try:
         with sole_server(_folder_of(registrar.url)):
             return _serve(registrar, configuration, meters, print_key)

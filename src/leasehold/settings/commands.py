@@ -114,17 +114,15 @@ def _value(text: str) -> "Value":
         raise ArgumentTypeError(f"invalid value {text!r}: use true, false, or a whole number") from None
 
 
-def _list(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _list(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         found = client.settings.list()
     if out.as_json:
         from leasehold.settings.shapes import setting_shape
 
         out.json({"settings": [setting_shape(one) for one in found]})
-        return 0
+        return
     out.table(_HEADINGS, [_row(one) for one in found])
-    return 0
 
 
 def _row(one: "SettingState") -> list[str]:
@@ -136,27 +134,23 @@ def _row(one: "SettingState") -> list[str]:
     return [one.key, _spelled(one.value), where, when, one.changed_by or "-"]
 
 
-def _get(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _get(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         value = client.settings.get(arguments.key, resource=arguments.resource)
-    if out.as_json:
-        out.json({"key": arguments.key, "value": value, "resource": arguments.resource or None})
-    else:
-        out.line(_spelled(value))
-    return 0
+    out.answer(
+        {"key": arguments.key, "value": value, "resource": arguments.resource or None}, _spelled(value)
+    )
 
 
-def _set(arguments: Namespace) -> int:
-    return _change(arguments, arguments.value)
+def _set(arguments: Namespace, out: Output) -> None:
+    _change(arguments, out, arguments.value)
 
 
-def _reset(arguments: Namespace) -> int:
-    return _change(arguments, None)
+def _reset(arguments: Namespace, out: Output) -> None:
+    _change(arguments, out, None)
 
 
-def _change(arguments: Namespace, value: "Value | None") -> int:
-    out = Output(arguments)
+def _change(arguments: Namespace, out: Output, value: "Value | None") -> None:
     with connected(arguments, create=True) as client:
         if value is None:
             changed = client.settings.reset(arguments.key, resource=arguments.resource)
@@ -165,10 +159,9 @@ def _change(arguments: Namespace, value: "Value | None") -> int:
     if out.as_json:
         shape = {"key": changed.key, "before": changed.before, "value": changed.value}
         out.json({**shape, "resource": changed.resource or None})
-        return 0
+        return
     where = f" for {displayed(changed.resource)}" if changed.resource else ""
     out.line(f"{changed.key}{where}: {_spelled(changed.value)} (was {_spelled(changed.before)})")
-    return 0
 
 
 def _spelled(value: "Value") -> str:

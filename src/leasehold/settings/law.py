@@ -10,10 +10,10 @@ import msgspec
 
 from leasehold.kernel.ledger.commands import Caller, Command, Right
 from leasehold.kernel.ledger.draft import Draft
-from leasehold.kernel.ledger.events import Event, Filing
+from leasehold.kernel.ledger.events import Event, Filing, stamp
 from leasehold.kernel.ledger.family import Family
 from leasehold.kernel.ledger.key import spell_key, split_key
-from leasehold.kernel.ledger.limits import RESOURCE_BYTES, check_text, invalid
+from leasehold.kernel.ledger.limits import RESOURCE_BYTES, check_optional, check_text, invalid
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.state import State
 from leasehold.settings.catalog import SETTINGS, Value, unknown
@@ -107,12 +107,11 @@ def check(command: ChangeSetting) -> Refusal | None:
         refusal = check_text(field, getattr(command, field))
         if refusal is not None:
             return refusal
-    if command.resource:
-        if setting.is_store_wide:
-            return invalid("resource", f"cannot be given: {command.key} is for the whole store")
-        refusal = check_text("resource", command.resource, RESOURCE_BYTES)
-        if refusal is not None:
-            return refusal
+    if command.resource and setting.is_store_wide:
+        return invalid("resource", f"cannot be given: {command.key} is for the whole store")
+    refusal = check_optional("resource", command.resource, RESOURCE_BYTES)
+    if refusal is not None:
+        return refusal
     problem = None if command.value is None else setting.problem_with(command.value)
     return None if problem is None else invalid("value", f"of {command.key} {problem}")
 
@@ -143,11 +142,8 @@ def change(command: ChangeSetting, draft: Draft) -> Changed:
     before = None if record is None else record.value
     draft.append(
         SettingChanged(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
+            **stamp(draft.now, scope_of(command.tenant, command.key), command.holder),
             request=command.request_key,
-            tenant=scope_of(command.tenant, command.key),
             key=command.key,
             resource=command.resource,
             before=before,
@@ -214,7 +210,6 @@ def settings_family() -> Family:
         name=FAMILY,
         record=SettingRecord,
         events=(SettingChanged,),
-        commands=(ChangeSetting,),
         rules={ChangeSetting: change},
         check=check,
         admits=admits,

@@ -5,7 +5,7 @@ import msgspec
 from leasehold.engine.port import Snapshot
 from leasehold.engine.questions import Question
 from leasehold.engine.registrar import Registrar
-from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.errors import StoreUnusable
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.key import under
 from leasehold.kernel.ledger.records import Keys, Scan, Wanted
@@ -67,7 +67,7 @@ class FindEffective(Question, frozen=True, kw_only=True, omit_defaults=True, tag
 def list_settings(registrar: Registrar, question: ListSettings, snapshot: Snapshot) -> list[SettingState]:
     """Return every setting in the order of the catalog, and behind them the values of single resources."""
     del registrar
-    tenant = _one_tenant(question)
+    tenant = question.one_tenant
     scans = {Scan(*under(scope), _MOST) for scope in (STORE, tenant)}
     records = _read(snapshot, Wanted(scans=scans))
     general = [_state(key, records.pop(record_key(tenant, key), None)) for key in SETTINGS]
@@ -77,7 +77,7 @@ def list_settings(registrar: Registrar, question: ListSettings, snapshot: Snapsh
 def find_effective(registrar: Registrar, question: FindEffective, snapshot: Snapshot) -> Effective:
     """Return what is in force: the value of the resource, else the general one, else the default."""
     del registrar
-    return effective(snapshot, _one_tenant(question), question.resource)
+    return effective(snapshot, question.one_tenant, question.resource)
 
 
 def effective(snapshot: Snapshot, tenant: str, resource: str = "") -> Effective:
@@ -118,9 +118,3 @@ def _state(key: str, record: SettingRecord | None) -> SettingState:
         changed_at_ns=None if record is None else record.changed_at_ns,
         changed_by=None if record is None else record.changed_by,
     )
-
-
-def _one_tenant(question: Question) -> str:
-    if question.tenant is None:
-        raise InvalidInput("name the tenant whose settings are meant", field="tenant")
-    return question.tenant

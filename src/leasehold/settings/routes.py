@@ -7,12 +7,13 @@ travels in the query or the body. That of a file is its canonical name, such as 
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Router, get, put
-from litestar.params import Body, FromPath, QueryParameter
+from litestar import Router
+from litestar.params import FromPath, QueryParameter
 from msgspec import Meta, Struct
 
 from leasehold.files.names import FileName
-from leasehold.server.routing import Asking, answers, ask_for
+from leasehold.server.bodies import Taken
+from leasehold.server.routing import Asking, get, put
 from leasehold.settings.aio.settings import AsyncSettings
 from leasehold.settings.catalog import Value
 from leasehold.settings.shapes import setting_shape
@@ -49,7 +50,7 @@ class EffectiveBody(Struct, kw_only=True):
     resource: str | None
 
 
-class ChangeBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class ChangeBody(Taken, kw_only=True):
     """Another value for a setting."""
 
     value: Annotated[Value | None, Meta(description="Null: its default, or the general value, again.")]
@@ -80,18 +81,14 @@ _SETTING_EXAMPLE: dict[str, Any] = {
 }
 
 
-@get("/", summary="List settings", responses=answers(200, SettingsBody, {"settings": [_SETTING_EXAMPLE]}))
+@get("/", "List settings", answer={"settings": [_SETTING_EXAMPLE]})
 async def list_settings(session: Asking) -> SettingsBody:
     """Return every setting, and behind them the values that were set for single resources."""
     found = await AsyncSettings(session).list()
     return SettingsBody(settings=[msgspec.convert(setting_shape(one), SettingBody) for one in found])
 
 
-@get(
-    "/{key:str}",
-    summary="Get a setting",
-    responses=answers(200, EffectiveBody, {"key": "default_ttl_seconds", "value": 600, "resource": None}),
-)
+@get("/{key:str}", "Get a setting", answer={"key": "default_ttl_seconds", "value": 600, "resource": None})
 async def get_setting(session: Asking, key: FromPath[str], resource: _Resource = "") -> EffectiveBody:
     """Return what is in force for a resource, or in general."""
     value = await AsyncSettings(session).get(key, resource=_as_it_is(resource))
@@ -100,19 +97,12 @@ async def get_setting(session: Asking, key: FromPath[str], resource: _Resource =
 
 @put(
     "/{key:str}",
-    summary="Change a setting",
-    responses=answers(
-        200,
-        ChangedBody,
-        {"key": "default_ttl_seconds", "before": 3600, "value": 600, "resource": None},
-        409,
-    ),
+    "Change a setting",
+    409,
+    body={"value": 600, "holder": "olga"},
+    answer={"key": "default_ttl_seconds", "before": 3600, "value": 600, "resource": None},
 )
-async def change_setting(
-    session: Asking,
-    key: FromPath[str],
-    data: Annotated[ChangeBody, Body(examples=ask_for(value=600, holder="olga"))],
-) -> ChangedBody:
+async def change_setting(session: Asking, key: FromPath[str], data: ChangeBody) -> ChangedBody:
     """Change a setting for a resource, or in general: for operators. It is in force at once."""
     settings, resource = AsyncSettings(session.acting_as(data.holder)), _as_it_is(data.resource)
     if data.value is None:

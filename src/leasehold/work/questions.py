@@ -9,9 +9,8 @@ from typing import Annotated, Any
 import msgspec
 
 from leasehold.engine.port import EntryQuery, Snapshot
-from leasehold.engine.questions import PAGE_MAXIMUM, Question
+from leasehold.engine.questions import Question, check_limit
 from leasehold.engine.registrar import Registrar
-from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.authority import carry_over, now_of
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.key import read_number, split_key
@@ -130,18 +129,18 @@ class ListFailed(Question, frozen=True, kw_only=True, omit_defaults=True, tag="w
 def find_domain(registrar: Registrar, question: FindDomain, snapshot: Snapshot) -> DomainState:
     """Say how a domain stands."""
     del registrar
-    _check_limit(question.limit)
-    states = _states(snapshot, _tenant(question), [question.domain])
+    check_limit(question.limit)
+    states = _states(snapshot, question.one_tenant, [question.domain])
     if not states:
         return _state(snapshot, Domain(name=question.domain, created_at_ns=0), None, None, 0)
-    return _with_ranges(snapshot, _tenant(question), states[0], question.ranges_from, question.limit)
+    return _with_ranges(snapshot, question.one_tenant, states[0], question.ranges_from, question.limit)
 
 
 def list_domains(registrar: Registrar, question: ListDomains, snapshot: Snapshot) -> list[DomainState]:
     """Return a page of domains."""
     del registrar
-    _check_limit(question.limit)
-    tenant = _tenant(question)
+    check_limit(question.limit)
+    tenant = question.one_tenant
     found = _read(snapshot, scans={Scan(*domains_of(tenant, question.after), question.limit)})
     (keys,) = found.scans.values()
     return _states(snapshot, tenant, [found.records[key].name for key in keys])
@@ -150,15 +149,15 @@ def list_domains(registrar: Registrar, question: ListDomains, snapshot: Snapshot
 def find_watermark(registrar: Registrar, question: FindWatermark, snapshot: Snapshot) -> int:
     """Return below which offset everything is terminal; 0 in a domain that nobody has used."""
     del registrar
-    states = _states(snapshot, _tenant(question), [question.domain])
+    states = _states(snapshot, question.one_tenant, [question.domain])
     return states[0].watermark if states else 0
 
 
 def list_failed(registrar: Registrar, question: ListFailed, snapshot: Snapshot) -> list[FailedOffset]:
     """Return a page of offsets that were given up."""
     del registrar
-    _check_limit(question.limit)
-    tenant, domain = _tenant(question), question.domain
+    check_limit(question.limit)
+    tenant, domain = question.one_tenant, question.domain
     if question.after >= OFFSET_MAXIMUM:
         return []
     reaches, _ = _ranges(snapshot, tenant, domain, question.after + 1, question.limit, failed=True)
@@ -174,17 +173,6 @@ REPLIES: dict[type[Question], Any] = {
     ListFailed: list_failed,
 }
 """Who answers each of these questions."""
-
-
-def _tenant(question: Question) -> str:
-    if question.tenant is None:
-        raise InvalidInput("name the tenant that the domain is of", field="tenant")
-    return question.tenant
-
-
-def _check_limit(limit: int) -> None:
-    if not 1 <= limit <= PAGE_MAXIMUM:
-        raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
 def _read(snapshot: Snapshot, **wanted: Any) -> Found:

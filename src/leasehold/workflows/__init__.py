@@ -51,32 +51,24 @@ if TYPE_CHECKING:
     from leasehold.workflows.questions import WorkflowStatus
 
 # Loaded when they are first asked for: the law is needed wherever a store is opened, and these are not.
-_LATER = {
-    "Action": "models",
-    "ActionType": "models",
-    "AsyncBus": "aio.bus",
-    "AsyncGuard": "aio.guard",
-    "AsyncLeaseManager": "aio.manager",
-    "AsyncLocalBus": "aio.local_bus",
-    "AsyncOrchestrator": "aio.orchestrator",
-    "AsyncSubscription": "aio.bus",
-    "AsyncWorkflows": "aio.workflows",
-    "Bus": "blocking.bus",
-    "Delivery": "models",
-    "Event": "models",
-    "EventType": "models",
-    "Guard": "blocking.guard",
-    "Handoff": "blocking.orchestrator",
-    "LeaseManager": "blocking.manager",
-    "LeaseMetadata": "models",
-    "LocalBus": "blocking.local_bus",
-    "Orchestrator": "blocking.orchestrator",
-    "Result": "models",
-    "Subscription": "blocking.bus",
-    "Workflow": "law.records",
-    "WorkflowStatus": "questions",
-    "Workflows": "blocking.workflows",
+_MODULES = {
+    "aio.bus": ("AsyncBus", "AsyncSubscription"),
+    "aio.guard": ("AsyncGuard",),
+    "aio.local_bus": ("AsyncLocalBus",),
+    "aio.manager": ("AsyncLeaseManager",),
+    "aio.orchestrator": ("AsyncOrchestrator",),
+    "aio.workflows": ("AsyncWorkflows",),
+    "blocking.bus": ("Bus", "Subscription"),
+    "blocking.guard": ("Guard",),
+    "blocking.local_bus": ("LocalBus",),
+    "blocking.manager": ("LeaseManager",),
+    "blocking.orchestrator": ("Handoff", "Orchestrator"),
+    "blocking.workflows": ("Workflows",),
+    "law.records": ("Workflow",),
+    "models": ("Action", "ActionType", "Delivery", "Event", "EventType", "LeaseMetadata", "Result"),
+    "questions": ("WorkflowStatus",),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Action",
@@ -121,8 +113,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LATER:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -128,18 +128,17 @@ def _add_limit(parser: ArgumentParser, default: int) -> None:
     )
 
 
-def _list(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _list(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         page = client.workflows.page(after=arguments.after, limit=arguments.limit)
     if out.as_json:
         from leasehold.workflows.shapes import workflow_shape
 
         out.json({"workflows": [workflow_shape(status) for status in page]})
-        return 0
+        return
     if not page:
         out.line("no workflows")
-        return 0
+        return
     rows = []
     for status in page:
         workflow = status.workflow
@@ -147,18 +146,16 @@ def _list(arguments: Namespace) -> int:
         left = f"{status.lease.expires_in:.0f} s" if status.lease is not None and status.is_owned else "-"
         rows.append([workflow.workflow_id, workflow.state, str(workflow.epoch), orchestrator, left])
     out.table(["WORKFLOW", "STATE", "EPOCH", "ORCHESTRATOR", "EXPIRES IN"], rows)
-    return 0
 
 
-def _show(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _show(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = _existing(client, arguments.workflow)
     if out.as_json:
         from leasehold.workflows.shapes import workflow_shape
 
         out.json(workflow_shape(status))
-        return 0
+        return
     workflow, lease = status.workflow, status.lease
     out.facts(
         f"workflow {workflow.workflow_id}",
@@ -175,7 +172,6 @@ def _show(arguments: Namespace) -> int:
             ("ended", None if workflow.ended_at_ns is None else local_time(workflow.ended_at_ns)),
         ],
     )
-    return 0
 
 
 def _handed_off(status: "WorkflowStatus") -> str | None:
@@ -185,8 +181,7 @@ def _handed_off(status: "WorkflowStatus") -> str | None:
     return "yes" if workflow.accepted_by else "yes, and not taken yet"
 
 
-def _actions(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _actions(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         _existing(client, arguments.workflow)
         found = client.workflows.actions(arguments.workflow, after=arguments.after, limit=arguments.limit)
@@ -194,14 +189,13 @@ def _actions(arguments: Namespace) -> int:
         from leasehold.workflows.shapes import message_shape
 
         out.json({"messages": [message_shape(one) for one in found]})
-        return 0
+        return
     rows = []
     for one in found:
         kind, epoch, detail = _told(one)
         at = local_time(int(one.message.created_at.timestamp() * 1_000_000_000))
         rows.append([str(one.position), at, kind, epoch, detail])
     out.table(["POSITION", "TIME", "WHAT", "EPOCH", "DETAIL"], rows)
-    return 0
 
 
 def _told(delivery: "Delivery") -> tuple[str, str, str]:
@@ -219,10 +213,9 @@ def _told(delivery: "Delivery") -> tuple[str, str, str]:
     return message.event_type.value, str(payload["epoch"]), detail
 
 
-def _revoke(arguments: Namespace) -> int:
+def _revoke(arguments: Namespace, out: Output) -> None:
     from leasehold.workflows.errors import WorkflowLeaseNotFound
 
-    out = Output(arguments)
     with connected(arguments) as client:
         workflow = _existing(client, arguments.workflow).workflow
         if not workflow.lease_id:
@@ -233,19 +226,18 @@ def _revoke(arguments: Namespace) -> int:
         event = client.workflows.manager.revoke_lease(
             workflow.lease_id, arguments.reason, operator=holder_of(arguments)
         )
-    if out.as_json:
-        out.json({"workflow_id": workflow.workflow_id, "event": event.event_type.value, **event.payload})
-    else:
-        out.line(("revoked", "yellow"), f" {workflow.workflow_id}: {workflow.holder} may not act for it")
-    return 0
+    out.answer(
+        {"workflow_id": workflow.workflow_id, "event": event.event_type.value, **event.payload},
+        ("revoked", "yellow"),
+        f" {workflow.workflow_id}: {workflow.holder} may not act for it",
+    )
 
 
-def _hand_off(arguments: Namespace) -> int:
+def _hand_off(arguments: Namespace, out: Output) -> None:
     from leasehold.errors import NotHolder
     from leasehold.workflows.errors import LeaseViolation
     from leasehold.workflows.law.records import resource_of
 
-    out = Output(arguments)
     holder = holder_of(arguments)
     with connected(arguments) as client:
         try:
@@ -269,7 +261,6 @@ def _hand_off(arguments: Namespace) -> int:
     else:
         out.line(("handed off", "green"), f" {arguments.workflow} to {lease.holder}")
         out.line(f"  it takes the workflow with claim_lease({lease.lease_id!r})")
-    return 0
 
 
 def _existing(client: "Client", workflow_id: str) -> "WorkflowStatus":

@@ -5,7 +5,6 @@ payload of whatever gives a workflow another lease has its `lease_id`, `token` a
 under it.
 """
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,17 +48,7 @@ def delivery_of(entry: Entry) -> Delivery:
 def message_of(event: WorkflowEvent) -> Action | Event:
     """Return what happened as an action, or as an event."""
     if isinstance(event, WorkflowEmitted):
-        return action_of(
-            Emitted(
-                action_id=event.action_id,
-                action=event.action,
-                lease_id=event.lease_id,
-                epoch=event.epoch,
-                current_epoch=event.epoch + 1,
-                state="",
-                at_ns=event.at_ns,
-            )
-        )
+        return action_of(event)
     if isinstance(event, WorkflowHandedOff):
         return transfer_action(
             event.action_id,
@@ -70,12 +59,12 @@ def message_of(event: WorkflowEvent) -> Action | Event:
             to=event.to,
             new_token=event.new_token,
         )
-    kind, facts = _READINGS[type(event)](event)
+    kind, facts = _reading(event)
     payload = {"lease_id": event.lease_id, "token": event.token, "epoch": event.epoch} | facts
     return Event(event_type=kind, payload=payload, created_at=moment_of(event.at_ns))
 
 
-def action_of(emitted: Emitted) -> Action:
+def action_of(emitted: Emitted | WorkflowEmitted) -> Action:
     """Return an action that is in the ledger."""
     facts = emitted.action
     return Action(
@@ -127,51 +116,33 @@ def metadata_of(lease: Lease) -> LeaseMetadata:
     )
 
 
-_Reading = tuple[EventType, dict[str, Any]]
+def _reading(event: WorkflowEvent) -> tuple[EventType, dict[str, Any]]:
+    """Return what kind of event this is on the bus, and what it has to say beside its lease and epoch."""
+    match event:
+        case WorkflowClaimed(holder=holder):
+            return EventType.LEASE_CLAIMED, {"holder": holder}
+        case WorkflowTakenOver(holder=holder, epoch=epoch):
+            return EventType.LEASE_TAKEN_OVER, {"holder": holder, "epoch": epoch + 1}
+        case WorkflowAccepted(holder=holder):
+            return EventType.LEASE_ACCEPTED, {"holder": holder}
+        case WorkflowTransitioned(state=state):
+            return EventType.STATE_CHANGED, {"state": state}
+        case WorkflowAnswered(success=success, action_id=action_id):
+            state = STEP_COMPLETED if success else STEP_FAILED
+            return EventType.STATE_CHANGED, {"state": state, "action_id": action_id}
+        case WorkflowFinished(outcome=outcome, reason=reason):
+            done = outcome == COMPLETED
+            kind = EventType.WORKFLOW_COMPLETED if done else EventType.WORKFLOW_CANCELLED
+            return kind, {"state": outcome, "reason": reason}
+        case _:
+            assert isinstance(event, WorkflowVacated)
+            return _vacated(event)
 
 
-def _claimed(event: WorkflowClaimed) -> _Reading:
-    return EventType.LEASE_CLAIMED, {"holder": event.holder}
-
-
-def _taken_over(event: WorkflowTakenOver) -> _Reading:
-    return EventType.LEASE_TAKEN_OVER, {"holder": event.holder, "epoch": event.epoch + 1}
-
-
-def _accepted(event: WorkflowAccepted) -> _Reading:
-    return EventType.LEASE_ACCEPTED, {"holder": event.holder}
-
-
-def _transitioned(event: WorkflowTransitioned) -> _Reading:
-    return EventType.STATE_CHANGED, {"state": event.state}
-
-
-def _answered(event: WorkflowAnswered) -> _Reading:
-    state = STEP_COMPLETED if event.success else STEP_FAILED
-    return EventType.STATE_CHANGED, {"state": state, "action_id": event.action_id}
-
-
-def _vacated(event: WorkflowVacated) -> _Reading:
+def _vacated(event: WorkflowVacated) -> tuple[EventType, dict[str, Any]]:
     at = moment_of(event.at_ns).isoformat()
     if event.cause == REVOKED:
         return EventType.LEASE_REVOKED, {"reason": event.reason, "revoked_at": at}
     if event.cause == EXPIRED:
         return EventType.LEASE_EXPIRED, {"expired_at": at}
     return EventType.LEASE_RELEASED, {"released_at": at}
-
-
-def _finished(event: WorkflowFinished) -> _Reading:
-    done = event.outcome == COMPLETED
-    kind = EventType.WORKFLOW_COMPLETED if done else EventType.WORKFLOW_CANCELLED
-    return kind, {"state": event.outcome, "reason": event.reason}
-
-
-_READINGS: dict[type[WorkflowEvent], Callable[[Any], _Reading]] = {
-    WorkflowClaimed: _claimed,
-    WorkflowTakenOver: _taken_over,
-    WorkflowAccepted: _accepted,
-    WorkflowTransitioned: _transitioned,
-    WorkflowAnswered: _answered,
-    WorkflowVacated: _vacated,
-    WorkflowFinished: _finished,
-}

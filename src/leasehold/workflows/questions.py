@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 
 from leasehold.engine.port import Snapshot
-from leasehold.engine.questions import PAGE_MAXIMUM, LeaseStatus, Question
+from leasehold.engine.questions import LeaseStatus, Question, check_limit
 from leasehold.engine.registrar import Registrar, Reply
 from leasehold.engine.status import read_leases, status_of, statuses_of
-from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.commands import Right
 from leasehold.kernel.ledger.key import spell_key
 from leasehold.kernel.ledger.records import Found, Keys, Scan, Wanted
@@ -86,7 +85,7 @@ class ListSubscriptions(Question, frozen=True, kw_only=True, omit_defaults=True,
 def find_workflow(registrar: Registrar, question: FindWorkflow, snapshot: Snapshot) -> Known:
     """Look at one workflow."""
     del registrar
-    tenant, workflow_id = _tenant_of(question), question.workflow_id
+    tenant, workflow_id = question.one_tenant, question.workflow_id
     keys = {
         "status": own_key(tenant, workflow_id),
         "action": action_key(tenant, workflow_id, question.action_id),
@@ -105,9 +104,8 @@ def find_workflow(registrar: Registrar, question: FindWorkflow, snapshot: Snapsh
 def list_workflows(registrar: Registrar, question: ListWorkflows, snapshot: Snapshot) -> list[WorkflowStatus]:
     """Look at one page of workflows."""
     del registrar
-    if not 1 <= question.limit <= PAGE_MAXIMUM:
-        raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
-    tenant = _tenant_of(question)
+    check_limit(question.limit)
+    tenant = question.one_tenant
     low, high = all_of(tenant, OWN)
     if question.after:
         low = spell_key(tenant, OWN, question.after) + _AFTER
@@ -119,7 +117,7 @@ def list_subscriptions(
 ) -> list[Subscription]:
     """Look at all subscriptions of a tenant: there are few."""
     del registrar
-    return _scanned(snapshot, Scan(*all_of(_tenant_of(question), SUBSCRIPTION)))
+    return _scanned(snapshot, Scan(*all_of(question.one_tenant, SUBSCRIPTION)))
 
 
 REPLIES: Mapping[type[Question], Reply] = {
@@ -146,9 +144,3 @@ def _scanned(snapshot: Snapshot, scan: Scan) -> list[Any]:
 def _read(snapshot: Snapshot, wanted: Wanted) -> Found:
     found: Found = snapshot.read(Keys(families={WORKFLOW: wanted})).families[WORKFLOW]
     return found
-
-
-def _tenant_of(question: Question) -> str:
-    if question.tenant is None:
-        raise InvalidInput("name the tenant that the workflow is of", field="tenant")
-    return question.tenant

@@ -140,15 +140,15 @@ def test_a_record_that_is_lacking_wherever_it_is_looked_for_undoes_the_command(w
             draft.get(COUNTER, "x")
 
     known = families(rule, reacts=after_gone(Stage.THEN, react), admits=admits)
-    draft = blank_draft(known)
+    draft, caller = blank_draft(known), Caller(access="known")
     load(draft, Missing(Keys(families={COUNTER: Wanted(keys={"a"})})), a=1)
 
     with pytest.raises(Missing) as missing:
-        decide(DO, LOCAL, draft)
+        decide(DO, caller, draft)
     assert (draft.events, draft.view.changes()) == ([], [])
 
     load(draft, missing.value, a=1)
-    assert decide(DO, LOCAL, draft) in ("done", None)
+    assert decide(DO, caller, draft) in ("done", None)
     assert [event.type for event in draft.events] == ["counter.gone"]
 
 
@@ -187,10 +187,16 @@ class TestAdmission:
         )
         return draft_of(known, a=due("a", 1, tick=1)), asked
 
-    def test_families_are_asked_in_order_and_then_the_rule_decides(self) -> None:
+    def test_nobody_is_asked_about_a_local_caller(self) -> None:
         draft, asked = self.known()
 
         assert decide(DO, LOCAL, draft) == "done"
+        assert (asked, draft.events) == ([], [])
+
+    def test_families_are_asked_in_order_and_then_the_rule_decides(self) -> None:
+        draft, asked = self.known()
+
+        assert decide(DO, Caller(access="known"), draft) == "done"
         assert asked == ["gate Do", "door"]
         assert [event.type for event in draft.events] == ["counter.gone"], "to look at a record ages it"
 

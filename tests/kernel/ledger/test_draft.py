@@ -476,7 +476,7 @@ class TestCalling:
         def check(command: Redo) -> Refusal | None:
             return None if command.what else invalid("what", "must not be empty")
 
-        other = bystander("other", commands=(Redo,), rules={Redo: redo}, check=check)
+        other = bystander("other", rules={Redo: redo}, check=check)
         return Draft(draft_of(families(nothing, other)).view, at(60))
 
     def test_what_it_appends_is_there_and_its_answer_is_made_when_asked_for(self) -> None:

@@ -64,9 +64,11 @@ def test_an_event_begins_with_the_name_of_its_family() -> None:
         Families((replace(COUNTERS, events=(*COUNTERS.events, Alien)),))
 
 
-def test_every_command_of_a_family_has_a_rule() -> None:
-    with pytest.raises(ValueError, match="counter has no rule for Do"):
-        Families((replace(COUNTERS, rules={}),))
+def test_a_command_that_no_family_has_a_rule_for_is_of_none() -> None:
+    refusal = Families((replace(COUNTERS, rules={}),)).check(DO)
+
+    assert refusal is not None
+    assert refusal.detail == "Do is of no family that is known here"
 
 
 def test_reactions_of_several_families_to_one_event_come_in_the_order_of_the_list() -> None:
@@ -165,7 +167,7 @@ def test_a_family_that_says_nothing_more_needs_nothing_never_ages_and_keeps_noth
     assert plain.admits is None
     assert list(plain.invariants(state)) == []
     assert plain.keeps(state, {"position": b"7"}) is None
-    assert (plain.version, plain.commands, plain.part) == (1, (), None)
+    assert (plain.version, plain.rules, plain.part) == (1, {}, None)
 
 
 def test_a_family_that_says_nothing_more_forgets_nothing() -> None:

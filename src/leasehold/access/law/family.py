@@ -18,7 +18,6 @@ def access_family() -> Family:
         name=ACCESS,
         record=AccessRecord,
         events=EVENTS,
-        commands=(CreateAccessKey, RotateAccessKey, RevokeAccessKey),
         rules={CreateAccessKey: create, RotateAccessKey: rotate, RevokeAccessKey: revoke},
         check=check,
         admits=admits,

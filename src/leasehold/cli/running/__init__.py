@@ -34,6 +34,7 @@ from argparse import Namespace
 from leasehold.cli.asking import add_claim_options, refuse_nonsense
 from leasehold.cli.connecting import add_holder_option
 from leasehold.cli.durations import parse_duration
+from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 
 
@@ -76,7 +77,7 @@ exit codes: COMMAND's own, 128+n if signal n ended it · 75 not acquired · 76 l
     )
 
 
-def _run(arguments: Namespace) -> int:
+def _run(arguments: Namespace, out: Output) -> int:
     from leasehold.cli.running.board import Board
     from leasehold.cli.running.covered import cover
     from leasehold.cli.running.front import WATCHED, stand_in_front

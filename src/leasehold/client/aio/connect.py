@@ -5,7 +5,7 @@ import os
 
 from leasehold.client.aio.acquisition import AsyncAcquisition
 from leasehold.client.aio.client import AsyncClient
-from leasehold.client.connect import check_names, open_desk, quotas_of
+from leasehold.client.connect import Opening, check_names, open_desk, quotas_of
 from leasehold.client.inputs import Duration
 
 
@@ -28,20 +28,17 @@ def connect_async(
     The arguments are those of `connect`; by default each task is a holder of its own.
     """
     check_names(tenant, holder)
-    quotas = quotas_of(leases_per_holder, leases_per_tenant)
+    opening = Opening(
+        durability=durability,
+        group=group,
+        create=create,
+        as_is=as_is,
+        timeout=timeout,
+        quotas=quotas_of(leases_per_holder, leases_per_tenant),
+    )
 
     async def open_client() -> AsyncClient:
-        desk = await asyncio.to_thread(
-            open_desk,
-            url,
-            durability=durability,
-            group=group,
-            create=create,
-            as_is=as_is,
-            timeout=timeout,
-            quotas=quotas,
-            api_key=api_key,
-        )
+        desk = await asyncio.to_thread(open_desk, url, opening, api_key)
         return AsyncClient(desk, tenant=tenant, holder=holder)
 
     return AsyncAcquisition(open_client())

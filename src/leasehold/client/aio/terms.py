@@ -15,7 +15,7 @@ from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration, amounts, duration_ns, lease_id_of, several, text
 from leasehold.client.waits import Claim, patience_ns, undoing
 from leasehold.engine.desk import answer_of
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import LeaseholdError, LeaseNotFound, NothingGranted, error_of
 from leasehold.kernel.lease.answers import Granted, Renewal, Renewed, Spent
 from leasehold.kernel.lease.budget import Budget
@@ -23,7 +23,6 @@ from leasehold.kernel.lease.commands import ChangeMode, Renew, Spend, Transfer
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.ledger.limits import BATCH_LEASES
 from leasehold.kernel.ledger.refusals import Refusal
-from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
 if TYPE_CHECKING:
     from leasehold.client.aio.lease import AsyncHeldLease
@@ -86,7 +85,7 @@ class AsyncTerms:
         kept = [(ours.kept, one) for ours, one in renewals if ours is not None and ours.kept is not None]
         self._holdings.keeper.renewed(kept, sent_ns)
         return [
-            LeaseStatus(lease=one.lease, expires_in=one.expires_in_ns / NANOSECONDS_PER_SECOND)
+            lasting(one.lease, one.expires_in_ns)
             if isinstance(one, Renewal)
             else self._not_renewed(one, holder)
             for one in outcomes
@@ -220,4 +219,4 @@ class AsyncTerms:
 
 
 def _status(granted: Granted) -> LeaseStatus:
-    return LeaseStatus(lease=granted.lease, expires_in=granted.expires_in_ns / NANOSECONDS_PER_SECOND)
+    return lasting(granted.lease, granted.expires_in_ns)

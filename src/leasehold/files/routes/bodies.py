@@ -8,11 +8,10 @@ from msgspec import Meta, Struct
 from leasehold.engine.questions import LeaseStatus
 from leasehold.files.names import shown
 from leasehold.files.values import reason_of
-from leasehold.kernel.lease.model import Lease, Mode
+from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.limits import RENEWALS_MAXIMUM, RESOURCES_PER_CLAIM
-from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-from leasehold.server.bodies import LEASE_EXAMPLE, LeaseBody
+from leasehold.server.bodies import LEASE_EXAMPLE, HandedOnTtl, LeaseBody, NextPage, RenewalTtl, Taken
 from leasehold.shapes import lease_shape
 
 PATH = "Inside the repository of `project`; or without one, as the store names it: `/@shop/src/app.py`."
@@ -21,7 +20,7 @@ PROJECT = "Git's setting `leasehold.project`, else the first 16 digits of the ro
 _Renewals = Annotated[int, Meta(ge=-1, le=RENEWALS_MAXIMUM)]
 
 
-class AcquireFilesBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class AcquireFilesBody(Taken, kw_only=True):
     """A claim on files, folders and patterns: all of them, or none."""
 
     paths: Annotated[list[str], Meta(min_length=1, max_length=RESOURCES_PER_CLAIM, description=PATH)]
@@ -36,39 +35,37 @@ class AcquireFilesBody(Struct, kw_only=True, forbid_unknown_fields=True):
     metadata: dict[str, Any] = {}
 
 
-class RenewFileBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class _OwnFile(Taken, kw_only=True):
+    """A file lease, and the agent that shows it."""
+
+    lease_id: str
+    agent: str
+
+
+class RenewFileBody(_OwnFile, kw_only=True):
     """More time for a file lease."""
 
-    lease_id: str
-    agent: str
-    ttl: Annotated[float | None, Meta(description="Seconds from now; its own TTL if left out.")] = None
+    ttl: RenewalTtl = None
 
 
-class ReleaseFileBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class ReleaseFileBody(_OwnFile, kw_only=True):
     """A file lease that is given back."""
 
-    lease_id: str
-    agent: str
 
-
-class UpgradeFileBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class UpgradeFileBody(_OwnFile, kw_only=True):
     """A shared file lease that is to be exclusive."""
 
-    lease_id: str
-    agent: str
     wait: Annotated[float, Meta(description="How many seconds to wait for others who share it.")] = 0.0
 
 
-class TransferFileBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class TransferFileBody(_OwnFile, kw_only=True):
     """A file lease that is handed to another agent."""
 
-    lease_id: str
-    agent: str
     to: str
-    ttl: Annotated[float | None, Meta(description="Seconds; the old lease's TTL if left out.")] = None
+    ttl: HandedOnTtl = None
 
 
-class ForceReleaseBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class ForceReleaseBody(Taken, kw_only=True):
     """An agent that does not answer."""
 
     agent: str
@@ -92,7 +89,7 @@ class FileLeasesBody(Struct, kw_only=True):
 class FileLeasePageBody(FileLeasesBody, kw_only=True):
     """A page of file leases; it may have fewer than were asked for, and still not be the last."""
 
-    next: Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+    next: NextPage
 
 
 class ForceReleasedBody(Struct, kw_only=True):
@@ -106,11 +103,6 @@ def file_lease_body(status: LeaseStatus) -> FileLeaseBody:
     lease = status.lease
     shape = lease_shape(status) | {"path": shown(lease.resource), "reason": reason_of(lease)}
     return msgspec.convert(shape, FileLeaseBody)
-
-
-def granted_file_body(lease: Lease, expires_in_ns: int) -> FileLeaseBody:
-    """Return a file lease that was just granted, renewed or handed on."""
-    return file_lease_body(LeaseStatus(lease=lease, expires_in=expires_in_ns / NANOSECONDS_PER_SECOND))
 
 
 FILE_EXAMPLE: dict[str, Any] = LEASE_EXAMPLE | {

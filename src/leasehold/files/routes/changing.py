@@ -1,10 +1,5 @@
 """What agents and operators do with file leases, over plain REST."""
 
-from typing import Annotated
-
-from litestar import post
-from litestar.params import Body
-
 from leasehold.files.aio.reader import AsyncFileReader
 from leasehold.files.names import is_file_name
 from leasehold.files.routes.bodies import (
@@ -19,142 +14,99 @@ from leasehold.files.routes.bodies import (
     TransferFileBody,
     UpgradeFileBody,
     file_lease_body,
-    granted_file_body,
 )
 from leasehold.files.routes.claiming import FileClaims
 from leasehold.kernel.lease.model import LeaseState
-from leasehold.server import terms
-from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for
+from leasehold.server.routing import GONE, post
+from leasehold.server.terms import Holding
 
 _LEASE_ID = FILE_EXAMPLE["lease_id"]
 
 
 @post(
     "/acquire",
-    summary="Acquire files, folders and patterns",
-    status_code=200,
-    responses=answers(200, FileLeasesBody, {"leases": [FILE_EXAMPLE]}, 404, 409, 410),
+    "Acquire files, folders and patterns",
+    *GONE,
+    body={"project": "shop", "paths": ["src/app.py"], "agent": "agent-7", "ttl": 600, "reason": "new parser"},
+    answer={"leases": [FILE_EXAMPLE]},
 )
-async def acquire(
-    request: JsonRequest,
-    service: Serving,
-    session: Asking,
-    data: Annotated[
-        AcquireFilesBody,
-        Body(
-            examples=ask_for(
-                project="shop", paths=["src/app.py"], agent="agent-7", ttl=600, reason="new parser"
-            )
-        ),
-    ],
-) -> FileLeasesBody:
+async def acquire(terms: Holding, data: AcquireFilesBody) -> FileLeasesBody:
     """Have an agent own what it names, all or nothing. What it has already is renewed, and never waited for.
 
     409 HELD says who is in the way, why, since when and until when. Safe to send again: what was granted
     before is the agent's, and renewed.
     """
-    owned = await FileClaims(request, service, session).acquire(data)
+    owned = await FileClaims(terms).acquire(data)
     return FileLeasesBody(leases=[file_lease_body(status) for status in owned])
 
 
 @post(
     "/renew",
-    summary="Renew a file lease",
-    status_code=200,
-    responses=answers(200, FileLeaseBody, FILE_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
+    "Renew a file lease",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "agent": "agent-7"},
+    answer=FILE_EXAMPLE | {"renewal_count": 1},
 )
-async def renew(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[RenewFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7"))],
-) -> FileLeaseBody:
+async def renew(terms: Holding, data: RenewFileBody) -> FileLeaseBody:
     """Extend a lease from now, for `ttl` seconds or its own TTL again."""
-    terms.about(request, data.lease_id)
-    renewal = await terms.renew(session, data.lease_id, data.agent, data.ttl)
-    return granted_file_body(renewal.lease, renewal.expires_in_ns)
+    return file_lease_body(await terms.renew(data.lease_id, data.agent, data.ttl))
 
 
 @post(
     "/release",
-    summary="Release a file lease",
-    status_code=200,
-    responses=answers(
-        200,
-        FileLeaseBody,
-        FILE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"},
-        404,
-        409,
-        410,
-    ),
+    "Release a file lease",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "agent": "agent-7"},
+    answer=FILE_EXAMPLE | {"state": "released", "expires_in": 0.0, "release_reason": "voluntary"},
 )
-async def release(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[ReleaseFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7"))],
-) -> FileLeaseBody:
+async def release(terms: Holding, data: ReleaseFileBody) -> FileLeaseBody:
     """Give a lease back. To release what is over already is fine."""
-    terms.about(request, data.lease_id)
-    ended = await terms.release(session, data.lease_id, data.agent)
-    return granted_file_body(ended.lease, 0)
+    return file_lease_body(await terms.release(data.lease_id, data.agent))
 
 
 @post(
     "/upgrade",
-    summary="Upgrade a shared file lease",
-    status_code=200,
-    responses=answers(200, FileLeaseBody, FILE_EXAMPLE, 404, 409, 410),
+    "Upgrade a shared file lease",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "agent": "agent-7", "wait": 10},
+    answer=FILE_EXAMPLE,
 )
-async def upgrade(
-    request: JsonRequest,
-    service: Serving,
-    session: Asking,
-    data: Annotated[UpgradeFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7", wait=10))],
-) -> FileLeaseBody:
+async def upgrade(terms: Holding, data: UpgradeFileBody) -> FileLeaseBody:
     """Have a shared lease exclusively, before everybody who waits; with `wait`, after others who share it."""
-    claims = FileClaims(request, service, session)
-    granted = await claims.upgrade(data.lease_id, data.agent, data.wait)
-    return granted_file_body(granted.lease, granted.expires_in_ns)
+    claims = FileClaims(terms)
+    return file_lease_body(await claims.upgrade(data.lease_id, data.agent, data.wait))
 
 
 @post(
     "/transfer",
-    summary="Transfer a file lease",
-    status_code=200,
-    responses=answers(200, FileLeaseBody, FILE_EXAMPLE | {"holder": "agent-9"}, 404, 409, 410),
+    "Transfer a file lease",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "agent": "agent-7", "to": "agent-9"},
+    answer=FILE_EXAMPLE | {"holder": "agent-9"},
 )
-async def transfer(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[
-        TransferFileBody, Body(examples=ask_for(lease_id=_LEASE_ID, agent="agent-7", to="agent-9"))
-    ],
-) -> FileLeaseBody:
+async def transfer(terms: Holding, data: TransferFileBody) -> FileLeaseBody:
     """Hand a lease to another agent, under a new id and a higher token. The old one ends with it."""
-    terms.about(request, data.lease_id)
-    granted = await terms.transfer(session, data.lease_id, data.agent, data.to, data.ttl)
-    return granted_file_body(granted.lease, granted.expires_in_ns)
+    handed = await terms.transfer(data.lease_id, data.agent, data.to, data.ttl)
+    return file_lease_body(handed)
 
 
 @post(
     "/force-release",
-    summary="Take everything from an agent",
-    status_code=200,
-    responses=answers(200, ForceReleasedBody, {"released": 2}, 404, 409),
+    "Take everything from an agent",
+    404,
+    409,
+    body={"agent": "agent-7", "operator": "olga", "reason": "does not answer"},
+    answer={"released": 2},
 )
-async def force_release(
-    session: Asking,
-    data: Annotated[
-        ForceReleaseBody, Body(examples=ask_for(agent="agent-7", operator="olga", reason="does not answer"))
-    ],
-) -> ForceReleasedBody:
+async def force_release(terms: Holding, data: ForceReleaseBody) -> ForceReleasedBody:
     """End every file lease, and every wait, of an agent that does not answer: for operators."""
-    unended = await AsyncFileReader(session).find(
+    unended = await AsyncFileReader(terms.session).find(
         holder=data.agent, states=[LeaseState.ACTIVE, LeaseState.PENDING]
     )
     released = 0
     for status in unended:
         if is_file_name(status.lease.resource):
-            ended = await terms.revoke(session, status.lease.lease_id, data.operator, data.reason)
+            ended = await terms.revoke(status.lease.lease_id, data.operator, data.reason)
             released += not ended.already
     return ForceReleasedBody(released=released)
 

@@ -5,34 +5,28 @@ It is what `files.aio.claiming` does for programs that keep their leases; here n
 
 from msgspec.structs import replace
 
-from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import claim_ids, duration_ns
 from leasehold.client.waits import undoing
-from leasehold.engine.questions import LeaseStatus
+from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import AlreadyHeld, Held, LeaseLost, RenewalDoesNotExtend, RenewalsExhausted
 from leasehold.files.aio.claiming import had_already, without_covered
 from leasehold.files.aio.reader import AsyncFileReader
 from leasehold.files.inputs import facts_of
 from leasehold.files.names import FileName, name_elsewhere, shown
 from leasehold.files.routes.bodies import AcquireFilesBody
-from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire, ChangeMode, Wanted
-from leasehold.kernel.lease.model import Lease, Mode
-from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-from leasehold.server import terms
-from leasehold.server.routing import JsonRequest
-from leasehold.server.service import Service
+from leasehold.kernel.lease.model import Mode
+from leasehold.server.terms import Terms
 from leasehold.settings.questions import Effective, FindEffective
 
 
 class FileClaims:
     """What one request has to do with the file leases of agents."""
 
-    def __init__(self, request: JsonRequest, service: Service, session: AsyncSession) -> None:
-        self._request = request
-        self._service = service
-        self._session = session
-        self._reader = AsyncFileReader(session)
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._session = terms.session
+        self._reader = AsyncFileReader(terms.session)
 
     async def acquire(self, data: AcquireFilesBody) -> list[LeaseStatus]:
         """Have an agent own files, folders and patterns; who is refused is told by whom, and what next."""
@@ -88,28 +82,26 @@ class FileClaims:
     async def _claim(
         self, command: Acquire, names: list[FileName], data: AcquireFilesBody
     ) -> list[LeaseStatus]:
-        patience = terms.patience_ns(self._service, data.wait)
+        patience = self._terms.patience_ns(data.wait)
         try:
-            granted = await terms.claim(self._request, self._service, self._session, command, patience)
+            granted = await self._terms.claim(command, patience)
         except Held as error:
             raise (await self._reader.explain(error, names, data.agent, data.mode)) from None
-        return [_standing(lease, granted.expires_in_ns) for lease in (granted.lease, *granted.also)]
+        return [lasting(lease, granted.expires_in_ns) for lease in (granted.lease, *granted.also)]
 
     async def _renew(self, status: LeaseStatus, data: AcquireFilesBody) -> LeaseStatus:
         """Give a lease that the agent has more time, and what it lacks to be as it is claimed."""
         lease = status.lease
         if lease.mode is Mode.SHARED and data.mode is Mode.EXCLUSIVE:
-            granted = await self.upgrade(lease.lease_id, data.agent, data.wait, lease.resource)
-            status = _standing(granted.lease, granted.expires_in_ns)
+            status = await self.upgrade(lease.lease_id, data.agent, data.wait, lease.resource)
         try:
-            renewal = await terms.renew(self._session, lease.lease_id, data.agent, data.ttl)
+            return await self._terms.renew(lease.lease_id, data.agent, data.ttl)
         except (RenewalDoesNotExtend, RenewalsExhausted):
             return status  # It stands, and that is enough.
-        return _standing(renewal.lease, renewal.expires_in_ns)
 
-    async def upgrade(self, lease_id: str, agent: str, wait: float, resource: str = "") -> Granted:
+    async def upgrade(self, lease_id: str, agent: str, wait: float, resource: str = "") -> LeaseStatus:
         """Have a shared lease exclusively, before everybody who waits; wait for those who share it."""
-        patience = terms.patience_ns(self._service, wait)
+        patience = self._terms.patience_ns(wait)
         command = ChangeMode(
             tenant=self._session.tenant,
             lease_id=lease_id,
@@ -119,12 +111,9 @@ class FileClaims:
             request_id=self._session.ids.new(),
         )
         try:
-            return await terms.claim(self._request, self._service, self._session, command, patience)
+            granted = await self._terms.claim(command, patience)
         except Held as error:
             resource = resource or error.resource or ""
             name = FileName(resource, shown(resource))
             raise (await self._reader.explain(error, [name], agent, Mode.EXCLUSIVE)) from None
-
-
-def _standing(lease: Lease, expires_in_ns: int) -> LeaseStatus:
-    return LeaseStatus(lease=lease, expires_in=expires_in_ns / NANOSECONDS_PER_SECOND)
+        return lasting(granted.lease, granted.expires_in_ns)

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from litestar import get
 from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.reader import AsyncReader
@@ -22,23 +21,19 @@ from leasehold.files.routes.bodies import (
 )
 from leasehold.kernel.lease.decision import not_found
 from leasehold.kernel.lease.model import Mode
-from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
+from leasehold.server.routing import Asking, Limit, get
 
 _Path = Annotated[str, QueryParameter(description=PATH)]
 _Project = Annotated[str | None, QueryParameter(description=PROJECT)]
 
 
-@get(
-    "/",
-    summary="List file leases",
-    responses=answers(200, FileLeasePageBody, {"leases": [FILE_EXAMPLE], "next": None}),
-)
+@get("/", "List file leases", answer={"leases": [FILE_EXAMPLE], "next": None})
 async def list_leases(
     session: Asking,
     agent: FromQuery[str | None] = None,
     project: _Project = None,
     after: Annotated[str | None, QueryParameter(description="`next` of the page before.")] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> FileLeasePageBody:
     """Return a page of the file leases that stand, in the order of their ids."""
     prefix = None if project is None else name_elsewhere(".", project=project).resource
@@ -56,21 +51,13 @@ def _is_in(status: LeaseStatus, top: str | None) -> bool:
     return is_file_name(resource) if top is None else resource == top or resource.startswith(f"{top}/")
 
 
-@get(
-    "/around",
-    summary="List the leases around a path",
-    responses=answers(200, FileLeasesBody, {"leases": [FILE_EXAMPLE]}),
-)
+@get("/around", "List the leases around a path", answer={"leases": [FILE_EXAMPLE]})
 async def list_around(session: Asking, path: _Path, project: _Project = None) -> FileLeasesBody:
     """Return the leases that stand on a path, above it, below it, and on patterns that can match it."""
     return await _around(session, path, project, None)
 
 
-@get(
-    "/in-the-way",
-    summary="Look who is in the way",
-    responses=answers(200, FileLeasesBody, {"leases": [FILE_EXAMPLE]}),
-)
+@get("/in-the-way", "Look who is in the way", answer={"leases": [FILE_EXAMPLE]})
 async def list_in_the_way(
     session: Asking, path: _Path, project: _Project = None, mode: FromQuery[Mode] = Mode.EXCLUSIVE
 ) -> FileLeasesBody:
@@ -88,11 +75,7 @@ async def _around(
     return FileLeasesBody(leases=[file_lease_body(one) for one in found])
 
 
-@get(
-    "/lease",
-    summary="Look at a file lease",
-    responses=answers(200, FileLeaseBody, FILE_EXAMPLE, 404),
-)
+@get("/lease", "Look at a file lease", 404, answer=FILE_EXAMPLE)
 async def get_lease(session: Asking, lease_id: FromQuery[str]) -> FileLeaseBody:
     """Return a file lease by its id, also one that has ended."""
     status = await AsyncReader(session).get(lease_id)

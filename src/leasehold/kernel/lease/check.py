@@ -14,7 +14,6 @@ from leasehold.kernel.lease.commands import (
     Renew,
     Revoke,
     Spend,
-    Transfer,
 )
 from leasehold.kernel.lease.globs import BadPattern, parsed
 from leasehold.kernel.lease.paths import covers, is_canonical, is_path
@@ -32,7 +31,9 @@ from leasehold.kernel.ledger.limits import (
     WAKE_BYTES,
     are_plain,
     check_batch,
+    check_holder,
     check_metadata,
+    check_optional,
     check_text,
     check_ttl,
     invalid,
@@ -58,13 +59,17 @@ def check_command(command: LeaseCommand) -> Refusal | None:
         return refusal
     match command:
         case Renew():
-            return _check_renew(command)
+            return (
+                check_batch(command.lease_ids)
+                or check_text("holder", command.holder)
+                or check_ttl(command.ttl_ns)
+            )
         case Release():
             return check_batch(command.lease_ids) or check_text("holder", command.holder)
         case Revoke():
             return (
                 check_text("lease_id", command.lease_id)
-                or _check_holder("operator", command.operator)
+                or check_holder("operator", command.operator)
                 or check_text("reason", command.reason, REASON_BYTES)
             )
         case Derive():
@@ -79,10 +84,16 @@ def check_command(command: LeaseCommand) -> Refusal | None:
             return (
                 check_text("lease_id", command.lease_id)
                 or check_text("holder", command.holder)
-                or _check_wake(command.wake)
+                or check_optional("wake", command.wake, WAKE_BYTES)
             )
         case _:
-            return _check_transfer(command)
+            return (
+                check_text("lease_id", command.lease_id)
+                or check_text("holder", command.holder)
+                or check_holder("to", command.to)
+                or check_text("new_lease_id", command.new_lease_id)
+                or check_ttl(command.ttl_ns)
+            )
 
 
 def _check_acquire(command: Acquire) -> Refusal | None:
@@ -96,7 +107,7 @@ def _check_acquire(command: Acquire) -> Refusal | None:
             or check_text("holder", command.holder)
         )
     if refusal is None and (is_path(command.resource) or command.holder == REGISTRAR):
-        refusal = _check_resource(command.resource) or _check_holder("holder", command.holder)
+        refusal = _check_resource(command.resource) or check_holder("holder", command.holder)
     refusal = refusal or check_ttl(command.ttl_ns)
     if refusal is None and command.metadata:
         refusal = check_metadata(command.metadata)
@@ -133,12 +144,6 @@ def _check_resource(resource: str) -> Refusal | None:
     return refusal
 
 
-def _check_holder(field: str, holder: str) -> Refusal | None:
-    if holder == REGISTRAR:
-        return invalid(field, f"must not be {REGISTRAR!r}, which is the registrar's own name")
-    return check_text(field, holder)
-
-
 def _check_also(command: Acquire) -> Refusal | None:
     """Refuse too many resources, and resources that are, or contain, each other."""
     names = [command.resource, *(one.resource for one in command.also)]
@@ -167,27 +172,11 @@ def _check_waiting(command: Acquire) -> Refusal | None:
         return invalid("lock_delay", "must not be negative")
     if command.lock_delay_ns > TTL_MAXIMUM_NS:
         return over_limit("lock_delay", TTL_MAXIMUM_NS, "must be at most 30 days")
-    return _check_wake(command.wake)
-
-
-def _check_wake(wake: str) -> Refusal | None:
-    return check_text("wake", wake, WAKE_BYTES) if wake else None
-
-
-def _check_transfer(command: Transfer) -> Refusal | None:
-    refusal = (
-        check_text("lease_id", command.lease_id)
-        or check_text("holder", command.holder)
-        or _check_holder("to", command.to)
-        or check_text("new_lease_id", command.new_lease_id)
-    )
-    if refusal is None and command.ttl_ns is not None:
-        refusal = check_ttl(command.ttl_ns)
-    return refusal
+    return check_optional("wake", command.wake, WAKE_BYTES)
 
 
 def _check_derive(command: Derive) -> Refusal | None:
-    refusal = (
+    return (
         check_text("parent_id", command.parent_id)
         or check_text("holder", command.holder)
         or check_text("lease_id", command.lease_id)
@@ -196,12 +185,9 @@ def _check_derive(command: Derive) -> Refusal | None:
         or check_metadata(command.metadata)
         or _check_scope(command.scope)
         or _check_budget(command.budget)
+        or check_ttl(command.ttl_ns)
+        or (_TOO_MANY_RENEWALS if command.max_renewals > RENEWALS_MAXIMUM else None)
     )
-    if refusal is None and command.ttl_ns is not None:
-        refusal = check_ttl(command.ttl_ns)
-    if refusal is None and command.max_renewals > RENEWALS_MAXIMUM:
-        refusal = _TOO_MANY_RENEWALS
-    return refusal
 
 
 def _check_scope(scope: Scope) -> Refusal | None:
@@ -244,10 +230,3 @@ def _check_amounts(amounts: Amounts) -> Refusal | None:
         if amount > AMOUNT_MAXIMUM:
             return over_limit("amounts", AMOUNT_MAXIMUM, f"must be at most {AMOUNT_MAXIMUM} of {name}")
     return invalid("amounts", "must not all be 0") if amounts == Amounts() else None
-
-
-def _check_renew(command: Renew) -> Refusal | None:
-    refusal = check_batch(command.lease_ids) or check_text("holder", command.holder)
-    if refusal is None and command.ttl_ns is not None:
-        refusal = check_ttl(command.ttl_ns)
-    return refusal

@@ -4,9 +4,7 @@ import msgspec
 
 from leasehold.kernel.lease import age as aging
 from leasehold.kernel.lease.answers import Answer
-from leasehold.kernel.lease.events import (
-    LeaseEvent,
-)
+from leasehold.kernel.lease.events import LeaseEvent
 from leasehold.kernel.lease.lineage import age_in_line, ceiling
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.view import LeaseView

@@ -3,11 +3,12 @@
 from typing import Any, TypedDict, get_args
 
 from leasehold.kernel.lease.budget import Amounts
+from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.delegation import Delegation
 from leasehold.kernel.lease.model import Lease, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
-from leasehold.kernel.ledger.events import REGISTRAR, Event, Token, read_from
-from leasehold.kernel.ledger.tick import Now, Tick
+from leasehold.kernel.ledger.events import REGISTRAR, Event, Stamp, Token, read_from
+from leasehold.kernel.ledger.tick import Now
 
 REBOOT = "reboot"
 """The reason given when a lease ends because its holder cannot have survived a restart."""
@@ -249,11 +250,28 @@ EndEvent = LeaseReleased | LeaseExpired | LeaseRevoked
 """Events after which a lease is over. `orphaned`: more children were left standing than fitted in."""
 
 
-class _Befalling(TypedDict):
-    tick: Tick
-    at_ns: int
-    actor: str
-    tenant: str
+class _Terms(TypedDict):
+    max_renewals: int
+    bound_to_boot: bool
+    metadata: dict[str, Any]
+    config_version: str
+    zone_version: str
+    lock_delay_ns: int
+
+
+def terms_of(claim: Acquire | LeaseQueued | LeaseIssued | Lease) -> _Terms:
+    """Return what a claim asks for that its lease keeps, through the queue and in other hands."""
+    return {
+        "max_renewals": max(-1, claim.max_renewals),
+        "bound_to_boot": claim.bound_to_boot,
+        "metadata": claim.metadata,
+        "config_version": claim.config_version,
+        "zone_version": claim.zone_version,
+        "lock_delay_ns": claim.lock_delay_ns,
+    }
+
+
+class _Befalling(Stamp):
     lease_id: str
     resource: str
     holder: str
@@ -276,15 +294,4 @@ def befalling(lease: Lease, now: Now, *, actor: str = REGISTRAR, token: Token | 
 
 def released(lease: Lease, now: Now, reason: ReleaseReason, request: str | None = None) -> LeaseReleased:
     """Return the event of a holder giving its lease back."""
-    return LeaseReleased(
-        tick=now.tick,
-        at_ns=now.wall_ns,
-        actor=lease.holder,
-        request=request,
-        tenant=lease.tenant,
-        lease_id=lease.lease_id,
-        resource=lease.resource,
-        holder=lease.holder,
-        token=lease.token,
-        reason=reason,
-    )
+    return LeaseReleased(**befalling(lease, now, actor=lease.holder), request=request, reason=reason)

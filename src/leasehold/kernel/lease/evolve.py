@@ -5,6 +5,8 @@ history has exactly one meaning. It refuses an event that the law could not have
 means a damaged ledger or a defect, never a caller's mistake.
 """
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from leasehold.kernel.lease.budget import DIMENSIONS, Amounts
@@ -28,6 +30,7 @@ from leasehold.kernel.lease.events import (
     LeaseSpent,
     LeaseUpgradeLeft,
     LeaseUpgradeQueued,
+    terms_of,
 )
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.ticket import Ticket
@@ -104,6 +107,17 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
             raise IllegalTransition(f"lease {event.lease_id} had spent before it was issued")
     if event.claim_window_ns:
         raise IllegalTransition(f"lease {event.lease_id} was granted to a waiter that never waited")
+    return _begin(
+        event,
+        event.ttl_ns,
+        adopted_from=event.adopted_from,
+        signature=event.signature,
+        delayed_for=event.delayed_for,
+    )
+
+
+def _begin(event: LeaseIssued | LeaseQueued, lasts_ns: int, **more: Any) -> Lease:
+    """Return the lease that begins with an event, and is over after a while if nothing more happens."""
     return Lease(
         lease_id=event.lease_id,
         tenant=event.tenant,
@@ -113,19 +127,12 @@ def _issue(lease: Lease | None, event: LeaseIssued) -> Lease:
         mode=event.mode,
         ttl_ns=event.ttl_ns,
         issued_tick=event.tick,
-        expires_tick=event.tick.after(event.ttl_ns),
+        expires_tick=event.tick.after(lasts_ns),
         issued_at_ns=event.at_ns,
-        expires_at_ns=event.at_ns + event.ttl_ns,
-        max_renewals=event.max_renewals,
-        adopted_from=event.adopted_from,
-        bound_to_boot=event.bound_to_boot,
-        signature=event.signature,
-        metadata=event.metadata,
-        config_version=event.config_version,
-        zone_version=event.zone_version,
-        delegation=account,
-        lock_delay_ns=event.lock_delay_ns,
-        delayed_for=event.delayed_for,
+        expires_at_ns=event.at_ns + lasts_ns,
+        delegation=event.delegation,
+        **terms_of(event),
+        **more,
     )
 
 
@@ -228,36 +235,16 @@ def _queue(lease: Lease | None, event: LeaseQueued) -> Lease:
     """Put a claim in line: a lease that is not granted yet."""
     if lease is not None:
         raise IllegalTransition(f"lease {event.lease_id} was queued, but exists already")
-    return Lease(
-        lease_id=event.lease_id,
-        tenant=event.tenant,
-        resource=event.resource,
-        holder=event.holder,
-        token=event.token,
-        mode=event.mode,
-        state=LeaseState.PENDING,
-        ttl_ns=event.ttl_ns,
-        issued_tick=event.tick,
-        expires_tick=event.tick.after(event.kept_ns),
-        issued_at_ns=event.at_ns,
-        expires_at_ns=event.at_ns + event.kept_ns,
-        max_renewals=event.max_renewals,
-        bound_to_boot=event.bound_to_boot,
-        metadata=event.metadata,
-        config_version=event.config_version,
-        zone_version=event.zone_version,
-        lock_delay_ns=event.lock_delay_ns,
-        delegation=event.delegation,
-        ticket=Ticket(
-            number=event.token,
-            since=event.tick,
-            since_ns=event.at_ns,
-            priority=event.priority,
-            group=event.group,
-            request=event.request or "",
-            wake=event.wake,
-        ),
+    ticket = Ticket(
+        number=event.token,
+        since=event.tick,
+        since_ns=event.at_ns,
+        priority=event.priority,
+        group=event.group,
+        request=event.request or "",
+        wake=event.wake,
     )
+    return _begin(event, event.kept_ns, state=LeaseState.PENDING, ticket=ticket)
 
 
 def _grant(lease: Lease, event: LeaseIssued) -> Lease:

@@ -66,7 +66,6 @@ def lease_family(quotas: Quotas | None = None) -> Family:
         name=LEASE,
         record=Lease,
         events=LEASE_EVENTS,
-        commands=tuple(_RULES),
         rules=_RULES,
         check=check_command,
         needs=needs,

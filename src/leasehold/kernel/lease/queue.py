@@ -18,6 +18,7 @@ from leasehold.kernel.lease.events import (
     LeaseModeChanged,
     befalling,
     released,
+    terms_of,
 )
 from leasehold.kernel.lease.lock_delay import is_delayed_for, may_leave_delay
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode, ReleaseReason
@@ -189,12 +190,7 @@ def _granted(waiter: Lease, plan: Plan) -> LeaseIssued:
         token=plan.next_token(),
         mode=waiter.mode,
         ttl_ns=waiter.ttl_ns,
-        max_renewals=waiter.max_renewals,
-        bound_to_boot=waiter.bound_to_boot,
-        metadata=waiter.metadata,
-        config_version=waiter.config_version,
-        zone_version=waiter.zone_version,
-        lock_delay_ns=waiter.lock_delay_ns,
+        **terms_of(waiter),
         delegation=waiter.delegation,
         group=ticket.group,
         claim_window_ns=min(CLAIM_WINDOW_NS, waiter.ttl_ns),

@@ -128,16 +128,15 @@ class LeaseView(QueueView):
             return lease_keys(keys={command.lease_id})
         return None
 
-    def get(self, key: str) -> Lease | None:
-        """Return a lease by its id, or None if there is none."""
-        return self.lease(key)
-
     def lease(self, lease_id: str) -> Lease | None:
         """Return a lease by its id, or None if there is none."""
         try:
             return self.records[lease_id]
         except KeyError:
             raise missing(keys={lease_id}) from None
+
+    get = lease
+    """As all families call it."""
 
     def ancestors_of(self, lease: Lease) -> dict[str, Lease | None]:
         """Return the leases above one, from the first to its parent; None for what has no record."""

@@ -1,13 +1,14 @@
 """One command, decided.
 
-It is admitted (a caller bound to a tenant acts for no other), its rule is asked, what follows from it
-settles, and the answer is made last. A command that is refused has changed nothing.
+It is admitted (a caller bound to a tenant acts for no other, a local one may ask everything), its rule is
+asked, what follows from it settles, and the answer is made last. A command that is refused has changed
+nothing.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from leasehold.kernel.ledger.commands import Caller, Command, Sweep, SweepDue, Swept, SweptDue
+from leasehold.kernel.ledger.commands import LOCAL, Caller, Command, Sweep, SweepDue, Swept, SweptDue
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.family import Rule
 from leasehold.kernel.ledger.records import Missing
@@ -20,19 +21,10 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
     Raises `Missing`, and leaves nothing of the command in the draft, when the view lacks a record it needs.
     """
     draft.begin(caller)
-    if caller.tenant is not None:
-        refusal = _trespass(command, caller.tenant)
-        if refusal is not None:
-            return refusal
-    families = draft.view.families
+    rule = draft.view.families.rules.get(type(command)) or _RULES_OF_ALL[type(command)]
     try:
-        for admits in families.admitting:
-            refusal = admits(caller, command, draft)
-            if refusal is not None:
-                draft.undo()
-                return refusal
-        rule = families.rules.get(type(command)) or _RULES_OF_ALL[type(command)]
-        made = rule(command, draft)
+        refusal = None if caller is LOCAL else _trespass(command, caller) or barred(command, caller, draft)
+        made = refusal or rule(command, draft)
         if isinstance(made, Refusal):
             draft.undo()
             return made
@@ -52,8 +44,17 @@ def decide(command: Command, caller: Caller, draft: Draft) -> Any:
         raise
 
 
-def _trespass(command: Command, tenant: str) -> Refusal | None:
+def barred(asked: Any, caller: Caller, draft: Draft) -> Refusal | None:
+    """Ask every family whether it admits a caller who is not local; return the first refusal."""
+    refusals = (admits(caller, asked, draft) for admits in draft.view.families.admitting)
+    return next(filter(None, refusals), None)
+
+
+def _trespass(command: Command, caller: Caller) -> Refusal | None:
     """Refuse what a caller bound to a tenant asks of another one, or of all of them."""
+    tenant = caller.tenant
+    if tenant is None:
+        return None
     if isinstance(command, Sweep | SweepDue):
         detail = f"sweeping is for operators, and this caller is bound to tenant {tenant}; ask an operator"
     elif command.tenant != tenant:

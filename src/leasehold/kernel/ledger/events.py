@@ -11,11 +11,11 @@ from its families (`family.Families`).
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import msgspec
 
-from leasehold.kernel.ledger.tick import Tick
+from leasehold.kernel.ledger.tick import Now, Tick
 
 Token = int
 """A fencing token: a whole number below 2**53 that only ever rises, store-wide."""
@@ -95,6 +95,20 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     def is_number_new(self) -> bool:
         """Say whether the number was drawn by this very event, so that it is above all others."""
         return True
+
+
+class Stamp(TypedDict):
+    """What nearly every event of a family says of itself."""
+
+    tick: Tick
+    at_ns: int
+    actor: str
+    tenant: str
+
+
+def stamp(now: Now, tenant: str, actor: str = REGISTRAR) -> Stamp:
+    """Return when, where and by whom something happens."""
+    return {"tick": now.tick, "at_ns": now.wall_ns, "actor": actor, "tenant": tenant}
 
 
 class _OwnEvent(Event, frozen=True, kw_only=True, omit_defaults=True):

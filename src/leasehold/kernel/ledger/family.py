@@ -54,38 +54,19 @@ class Reaction(msgspec.Struct, frozen=True):
     react: Callable[[Any, "Draft"], None]
 
 
-def _anything(command: Any) -> Refusal | None:
-    del command
-    return None
+def _none(*facts: object) -> None:
+    """Refuse, need, await and do nothing: what a family does that says nothing else."""
+    del facts
 
 
-def _nothing_yet(asked: Collection[Any], view: "View") -> "Keys | None":
-    del asked, view
-    return None
-
-
-def _never(record: Any) -> Tick | None:
-    del record
-    return None
+def _nothing(*facts: object) -> Iterable[str]:
+    del facts
+    return ()
 
 
 def _alone(record: Any) -> bool:
     del record
     return False
-
-
-def _as_it_is(key: str, record: Any, draft: "Draft") -> None:
-    del key, record, draft
-
-
-def _nothing(state: "State", *facts: object) -> Iterable[str]:
-    del state, facts
-    return ()
-
-
-def _no_place(state: "State", soft: Soft) -> int | None:
-    del state, soft
-    return None
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,32 +77,33 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     record: Any
     """The type of its records: a struct that reads back from JSON as it was."""
     events: tuple[type[Event], ...]
-    commands: tuple[type[Command], ...] = ()
     rules: Mapping[type[Command], Rule] = {}
+    """What can be asked of it, and what decides that."""
     evolve: Callable[[Any, Any, str], Any]
     """What one event does to the record with one of its keys: from None where there is none, to None where
     it ends. Asked for each of the event's `keys`."""
     version: int = 1
     """Rises when older engines could not understand its records or events any more."""
-    check: Callable[[Any], Refusal | None] = _anything
+    check: Callable[[Any], Refusal | None] = _none
     """Whether a command can be right at all."""
-    needs: Callable[[Sequence[Any], "View"], "Keys | None"] = _nothing_yet
+    needs: Callable[[Sequence[Any], "View"], "Keys | None"] = _none
     """What commands are sure to need and the view lacks; asked in rounds for the whole batch. None: nothing.
 
     What is not foreseen, a decision asks for itself, and is taken again."""
     reacts: Mapping[type[Event], Reaction] = {}
     """To events of any family."""
-    due: Callable[[Any], Tick | None] = _never
+    due: Callable[[Any], Tick | None] = _none
     """When time has something to do with a record; None: never."""
     depends: Callable[[Any], bool] = _alone
     """Whether what became of other records may have ended this one, which has a due time, before that."""
-    age: Callable[[str, Any, "Draft"], None] = _as_it_is
+    age: Callable[[str, Any, "Draft"], None] = _none
     """What time does to a record, given by key, that is due, or from an earlier era, or `depends` on others:
     it may be nothing."""
     admits: Callable[[Caller, Any, "Draft"], Refusal | None] | None = None
     """Whether a caller may ask that: a command of whatever family, before any rule; a question or a job,
-    which has a `right` as commands have, on a draft of the snapshot that it is answered from."""
-    knows: Callable[[Collection[Caller], "View"], "Keys | None"] = _nothing_yet
+    which has a `right` as commands have, on a draft of the snapshot that it is answered from. A local caller
+    may ask everything, and nobody is asked about it."""
+    knows: Callable[[Collection[Caller], "View"], "Keys | None"] = _none
     """What `admits` is sure to need of callers that are not local, and the view lacks. None: nothing."""
     sweeps: Callable[["Draft"], bool] | None = None
     """Whether what is overdue, of any family, may be swept in passing. Who asks for a sweep gets it."""
@@ -129,7 +111,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence for everything that must always hold of its records, and does not."""
     forgotten: Callable[["State", "StoreCheckpointed"], Iterable[str]] = _nothing
     """The records that pruning may drop."""
-    keeps: Callable[["State", Soft], int | None] = _no_place
+    keeps: Callable[["State", Soft], int | None] = _none
     """The ledger position that pruning must not pass; None: any."""
     part: "Callable[[View], Part] | None" = None
     """Makes what a view knows of its records; None: as of all families that have no shelf of their own."""
@@ -149,7 +131,7 @@ class Families:
         self.admitting: tuple[Callable[[Caller, Any, Draft], Refusal | None], ...] = tuple(
             family.admits for family in self._families if family.admits is not None
         )
-        """What is to be asked of every caller."""
+        """What is to be asked of every caller that is not local."""
         self.sweeping: tuple[Callable[[Draft], bool], ...] = tuple(
             family.sweeps for family in self._families if family.sweeps is not None
         )
@@ -169,11 +151,8 @@ class Families:
             if not str(tag).startswith(f"{family.name}."):
                 raise ValueError(f"{tag} does not begin with the name of its family, {family.name}")
             self.of_event[event] = family
-        for command in family.commands:
-            if command not in family.rules:
-                raise ValueError(f"{family.name} has no rule for {command.__name__}")
-            self.of_command[command] = family
-            self.rules[command] = family.rules[command]
+        self.of_command |= dict.fromkeys(family.rules, family)
+        self.rules |= family.rules
         for event, reaction in family.reacts.items():
             self.reactions[event] = (*self.reactions.get(event, ()), reaction)
 

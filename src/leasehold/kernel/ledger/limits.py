@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 
 ID_BYTES = 128
@@ -69,8 +70,22 @@ def _too_long(field: str, size: int, limit: int) -> Refusal:
     return over_limit(field, limit, f"is {size} bytes long; at most {limit} are allowed")
 
 
-def check_ttl(ttl_ns: int) -> Refusal | None:
-    """Refuse a time to live of nothing, less than nothing, or more than 30 days."""
+def check_optional(field: str, text: str, limit: int = ID_BYTES) -> Refusal | None:
+    """Refuse an over-long or unprintable text that may be empty."""
+    return check_text(field, text, limit) if text else None
+
+
+def check_holder(field: str, holder: str) -> Refusal | None:
+    """Refuse a name that nobody can have, or that is the registrar's."""
+    if holder == REGISTRAR:
+        return invalid(field, f"must not be {REGISTRAR!r}, which is the registrar's own name")
+    return check_text(field, holder)
+
+
+def check_ttl(ttl_ns: int | None) -> Refusal | None:
+    """Refuse a time to live of nothing, less than nothing, or more than 30 days; None: none was given."""
+    if ttl_ns is None:
+        return None
     if ttl_ns < TTL_MINIMUM_NS:
         return invalid("ttl", "must be at least 1 millisecond")
     if ttl_ns > TTL_MAXIMUM_NS:

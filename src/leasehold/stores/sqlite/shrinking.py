@@ -24,14 +24,11 @@ def free_bytes(store_path: Path) -> int:
     return pages * size_bytes
 
 
-def shrink(store_path: Path, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
-    """Rewrite the database without its free pages.
-
-    Raises StoreBusy if another process is writing for longer than `patience_seconds`.
-    """
+def shrink(store_path: Path) -> None:
+    """Rewrite the database without its free pages; raise StoreBusy if another process keeps writing."""
     with (
         opened_in(store_path, clock=SystemClock()) as opened,
-        turn(store_path, patience_seconds),
+        turn(store_path, PATIENCE_SECONDS),
         translated(str(store_path)),
     ):
         opened.writer.execute("VACUUM")

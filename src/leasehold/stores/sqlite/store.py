@@ -193,9 +193,11 @@ class SqliteStore:
                 # They are not given up meanwhile: whoever does that waits for this to end.
                 if not opened.place.is_current():
                     return False
+                note = opened.place.identity.note()
                 transaction = SqliteTransaction(
-                    connection, opened.read_clock, cursor, self._shelves, opened=opened
+                    connection, opened.read_clock, cursor, self._shelves, note=note
                 )
+                transaction.opened = opened
                 transaction.revision = (connection, connection.data_version())
                 yield transaction
                 return True

@@ -1,15 +1,13 @@
 """How a batch becomes rows: all of them, or none."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from itertools import repeat
 from types import TracebackType
 from typing import Generic, TypeVar
 
-import apsw
 import msgspec
 
 from leasehold.engine.port import Batch, Head, Pruned
-from leasehold.kernel.ledger.authority import ClockReading
 from leasehold.kernel.ledger.state import State
 from leasehold.stores.sqlite.opened import OpenFile
 from leasehold.stores.sqlite.reading import SqliteSnapshot
@@ -22,7 +20,6 @@ from leasehold.stores.sqlite.rows import (
     event_columns,
     key_columns,
 )
-from leasehold.stores.sqlite.shelves import LEASE_SHELVES, Shelves
 from leasehold.stores.sqlite.shelves.shelf import as_json
 
 _Yielded = TypeVar("_Yielded")
@@ -44,19 +41,8 @@ _DROP_SOFT = "DELETE FROM soft_state WHERE family = ?1 AND key IN (SELECT value 
 class SqliteTransaction(SqliteSnapshot):
     """The only writer of the database while it lasts; the connection holds SQLite's write lock."""
 
-    def __init__(
-        self,
-        connection: apsw.Connection,
-        read_clock: Callable[..., ClockReading],
-        cursor: apsw.Cursor | None = None,
-        shelves: Shelves = LEASE_SHELVES,
-        *,
-        opened: OpenFile | None = None,
-    ) -> None:
-        note = None if opened is None else opened.place.identity.note()
-        super().__init__(connection, read_clock, cursor, shelves, note=note)
-        self._opened = opened
-        """None: a copy that nobody else knows of."""
+    opened: OpenFile | None = None
+    """The files that are written; None: a copy that nobody else knows of."""
 
     revision: object = None
     """What SQLite knows the content by, which is worth something on this connection only; None: not any more.
@@ -64,8 +50,8 @@ class SqliteTransaction(SqliteSnapshot):
 
     def commit(self, batch: Batch) -> None:
         """Write the whole batch and commit it. Any error leaves the transaction to be rolled back."""
-        if self._opened is not None and batch.opens_epoch:
-            self._opened.place.keep_epoch(batch.authority.epoch)
+        if self.opened is not None and batch.opens_epoch:
+            self.opened.place.keep_epoch(batch.authority.epoch)
         cursor = self._cursor
         if batch.changes:
             self._shelves.write(cursor, batch.changes)
@@ -81,19 +67,19 @@ class SqliteTransaction(SqliteSnapshot):
             self._prune(batch.pruned)
         last = batch.entries[-1]
         self._commit(Head(position=last.position, hash=last.hash))
-        if self._opened is not None:
-            self._opened.farthest = (batch.authority.epoch, last.position)
+        if self.opened is not None:
+            self.opened.farthest = (batch.authority.epoch, last.position)
 
     def _commit(self, head: Head) -> None:
         """Commit, and note where the ledger ends now, before anybody is told that it does."""
         self._execute("COMMIT")
         self.revision = (self._connection, self._connection.data_version())
-        if self._opened is not None:
-            self._opened.verified = (self._opened.place.keep(head), self.revision)
+        if self.opened is not None:
+            self.opened.verified = (self.opened.place.keep(head), self.revision)
 
     def _forgets(self, written: bytes) -> bool:
         """Spare the look into the database if this is what we left there ourselves."""
-        opened = self._opened
+        opened = self.opened
         if opened is None or opened.verified == (written, self.revision):
             return False
         authority = self.authority

@@ -44,9 +44,7 @@ class History(Opening):
         awkward = lease(metadata={"ключ": '☕ \u2028 " \\ \u0000'}, resource="straße")
         first = batch(EMPTY, *_EVENTS, created=(_DOOR, _GATE, _OTHER))
         second = batch(head_of(first), issued(awkward), created=(awkward,))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
-            commit(store, second)
+        with self.opened(tmp_path, first, second) as store:
             previous: Entry | None = None
             for entry in _entries(store):
                 check_entry(previous, entry)
@@ -86,24 +84,21 @@ class History(Opening):
     def test_a_lease_in_a_batch_renewal_is_not_taken_for_one_with_a_longer_name(self, tmp_path: Path) -> None:
         short, long, other = (lease(name, resource=f"r-{name}") for name in ("a", "aa", "b"))
         made = batch(EMPTY, renewed(long, other), renewed(short, other), created=(short, long, other))
-        with self.opened(tmp_path) as store:
-            commit(store, made)
+        with self.opened(tmp_path, made) as store:
             assert _found(store, lease_id="a") == [2]
             assert _found(store, lease_id="aa") == [1]
 
     def test_a_lease_in_a_batch_renewal_is_found_whatever_its_name(self, tmp_path: Path) -> None:
         names = ['quote"', "back\\slash", "☕", "100%", "a.b", "$", "[0]", "tab", "'"]
         leases = tuple(lease(name, resource=f"r-{name}") for name in names)
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, renewed(*leases), created=leases))
+        with self.opened(tmp_path, batch(EMPTY, renewed(*leases), created=leases)) as store:
             for name in names:
                 assert _found(store, lease_id=name) == [1], f"lease {name}"
 
     def test_a_batch_renewal_of_another_holder_is_not_found(self, tmp_path: Path) -> None:
         bobs = (lease("b1", resource="1", holder="bob"), lease("b2", resource="2", holder="bob"))
         made = batch(EMPTY, renewed(_DOOR, _GATE), renewed(*bobs), created=(_DOOR, _GATE, *bobs))
-        with self.opened(tmp_path) as store:
-            commit(store, made)
+        with self.opened(tmp_path, made) as store:
             assert _found(store, lease_id="b2") == [2]
             assert _found(store, holder="bob") == [2]
 

@@ -20,34 +20,29 @@ class Indexes(Opening):
 
     def test_all_standing_shared_leases_are_found_by_their_resource(self, tmp_path: Path) -> None:
         sharers = tuple(lease(f"lease-{n}", holder=f"h-{n}", mode=Mode.SHARED) for n in range(3))
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=sharers))
+        with self.opened(tmp_path, batch(EMPTY, created=sharers)) as store:
             assert _standing_on(store, "default", "door") == ["lease-0", "lease-1", "lease-2"]
 
     def test_leases_of_both_modes_are_found_together(self, tmp_path: Path) -> None:
         both = (lease("a"), lease("b", holder="bob", mode=Mode.SHARED))
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=both))
+        with self.opened(tmp_path, batch(EMPTY, created=both)) as store:
             assert _standing_on(store, "default", "door") == ["a", "b"]
 
     def test_ended_leases_do_not_stand_on_their_resource(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(lease("a"), _ended("b"), lease("c", holder="c", mode=Mode.SHARED)))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), released(lease("a")), changed=((lease("a"), _ended("a")),)))
             assert _standing_on(store, "default", "door") == ["c"]
 
     def test_a_resource_is_another_one_for_another_tenant(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=(lease("a"), lease("b", tenant="other"))))
+        with self.opened(tmp_path, batch(EMPTY, created=(lease("a"), lease("b", tenant="other")))) as store:
             assert _standing_on(store, "default", "door") == ["a"]
             assert _standing_on(store, "other", "door") == ["b"]
             assert _standing_on(store, "third", "door") == []
 
     def test_leases_are_found_by_several_resources_and_ids_at_once(self, tmp_path: Path) -> None:
         leases = tuple(lease(name, resource=f"r-{name}") for name in "abcd")
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             found = find_leases(store, resources={("default", "r-a"), ("default", "r-b")}, keys={"d"})
             assert {one.lease_id for one in found} == {"a", "b", "d"}
 
@@ -67,8 +62,7 @@ class Indexes(Opening):
             ("third", "ann"): 0,
         }
         tenants = {"default": 3, "other": 1, "third": 0}
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             counts = find(
                 store, counts={*map(count_of_holder, holders), *map(count_of_tenant, tenants)}
             ).counts
@@ -82,8 +76,7 @@ class Indexes(Opening):
         leases.append(waiter("waits", 7, resource="r-n3"))
         resources = {("default", f"{kind}-{name}") for kind in "rst" for name in names}
         scans = {held_by(("default", f"h-{name}")) for name in [*names, "nobody"]}
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=tuple(leases)))
+        with self.opened(tmp_path, batch(EMPTY, created=tuple(leases))) as store:
             standing = find(store, resources=resources)
             assert {*standing.records} - {"waits"} == {one.lease_id for one in leases[:-1]}
             assert standing.awaited == {("default", "r-n3")}
@@ -98,23 +91,20 @@ class Indexes(Opening):
     def test_a_scan_by_holder_finds_that_holder_only(self, tmp_path: Path) -> None:
         names = ["ann", "an", "anna", "ann ", "Ann", "änn"]
         leases = tuple(lease(f"of {name}", resource=name, holder=name) for name in names)
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             for name in names:
                 scan = held_by(("default", name))
                 assert find(store, scans={scan}).scans == {scan: [f"of {name}"]}
             assert find(store, scans={held_by(("other", "ann"))}).records == {}
 
     def test_a_lease_has_lapsed_at_its_expiry_and_not_before(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=(lease(expires_tick=Tick(value=100)),)))
+        with self.opened(tmp_path, batch(EMPTY, created=(lease(expires_tick=Tick(value=100)),))) as store:
             assert _lapsed(store, Tick(value=99)) == []
             assert _lapsed(store, Tick(value=100)) == ["lease-1"]
 
     def test_lapsed_leases_come_longest_overdue_first_and_no_more_than_asked(self, tmp_path: Path) -> None:
         leases = tuple(_expiring(name, value) for name, value in (("a", 90), ("b", 70), ("c", 80), ("d", 60)))
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             assert _lapsed(store, Tick(value=85)) == ["d", "b", "c"]
             assert _lapsed(store, Tick(value=85), limit=2) == ["d", "b"]
 
@@ -125,22 +115,19 @@ class Indexes(Opening):
             _expiring("first", 10**18, era=1),
             _expiring("second", 5, era=2),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             assert _lapsed(store, Tick(value=10, era=3)) == ["first", "second", "now"]
             assert _lapsed(store, Tick(value=10, era=3), limit=1) == ["first"]
 
     def test_neither_ended_nor_timeless_leases_lapse(self, tmp_path: Path) -> None:
         timeless = lease("timeless", issued_tick=None, expires_tick=None)
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=(_ended("a"), timeless)))
+        with self.opened(tmp_path, batch(EMPTY, created=(_ended("a"), timeless))) as store:
             assert _lapsed(store, Tick(value=10**18, era=9)) == []
 
     def test_a_renewed_lease_lapses_at_its_new_time(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(_expiring("a", 100),))
         longer = _expiring("a", 300)
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), changed=((_expiring("a", 100), longer),)))
             assert _lapsed(store, Tick(value=299)) == []
             assert _lapsed(store, Tick(value=300)) == ["a"]

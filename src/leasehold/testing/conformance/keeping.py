@@ -137,8 +137,7 @@ class Keeping(Opening):
             for one in before
         ]
         first = batch(EMPTY, created=tuple(before))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(
                 store, batch(head_of(first), released(FULL), changed=tuple(zip(before, after, strict=True)))
             )
@@ -166,16 +165,14 @@ class Keeping(Opening):
         bystander = lease("lease-2", resource="gate")
         first = batch(EMPTY, created=(lease(), bystander))
         longer = replace(lease(), expires_tick=Tick(value=200), renewal_count=1, version=2)
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), renewed(longer), changed=((lease(), longer),)))
             assert find_leases(store, keys={"lease-2"}) == [bystander]
 
     def test_many_leases_are_found_by_id_at_once(self, tmp_path: Path) -> None:
         leases = tuple(lease(f"lease-{number}", resource=f"r-{number}") for number in range(50))
         wanted = {one.lease_id for one in leases[::2]}
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             found = find_leases(store, keys=wanted | {"nobody's"})
             assert _by_id(found) == _by_id(list(leases[::2]))
 
@@ -195,8 +192,7 @@ class Keeping(Opening):
             outage=Outage(since=-4, until=2**61, settles_until=2**62),
         )
         first = batch(EMPTY)
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), opened(tick=2**62, at_ns=-1), record=second))
             with store.snapshot() as snapshot:
                 assert snapshot.authority == second
@@ -204,8 +200,7 @@ class Keeping(Opening):
 
     def test_ended_eras_read_back_and_unknown_ones_are_left_out(self, tmp_path: Path) -> None:
         first = batch(EMPTY, ended_eras=(era(1),))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), ended_eras=(era(2, boot_id="boot-1", last_tick=-4),)))
             eras = read(store, eras={1, 2, 3}).eras
             assert eras == {1: era(1), 2: era(2, boot_id="boot-1", last_tick=-4)}
@@ -213,8 +208,7 @@ class Keeping(Opening):
 
     def test_a_request_is_remembered_with_what_it_caused(self, tmp_path: Path) -> None:
         made = batch(EMPTY, issued(FULL, request="id:ключ"), created=(FULL,))
-        with self.opened(tmp_path) as store:
-            commit(store, made)
+        with self.opened(tmp_path, made) as store:
             found = read(store, requests={"id:ключ", "id:"}).requests
             assert found == {"id:ключ": made.entries[0].event}
 
@@ -222,8 +216,7 @@ class Keeping(Opening):
         leases = [lease(f"lease-{number}", resource=f"r-{number}") for number in range(20)]
         events = [issued(one, request=f"of {one.lease_id}") for one in leases]
         wanted = [event.request or "" for event in events[::2]]
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, *events, created=tuple(leases)))
+        with self.opened(tmp_path, batch(EMPTY, *events, created=tuple(leases))) as store:
             found = read(store, requests=[*wanted, "nobody's"])
             assert found.requests == dict(zip(wanted, events[::2], strict=True))
             assert found.families[LEASE].records == _by_id(leases[::2])
@@ -241,8 +234,7 @@ class Keeping(Opening):
         events = [renewed(lease(name, resource=name), request="r") for name in ("a", "b")]
         first = batch(EMPTY, *events)
         later = renewed(lease("c"), request="r")
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             assert read(store, requests={"r"}).requests == {"r": events[-1]}
             commit(store, batch(head_of(first), later))
             assert read(store, requests={"r"}).requests == {"r": later}
@@ -250,30 +242,25 @@ class Keeping(Opening):
     def test_the_id_of_a_release_is_not_taken_for_the_key_of_a_claim(self, tmp_path: Path) -> None:
         first = batch(EMPTY, renewed(lease("a"), request="r"))
         second = batch(head_of(first), released(lease("a"), request="r"), released(lease("b"), request="s"))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
-            commit(store, second)
+        with self.opened(tmp_path, first, second) as store:
             assert read(store, requests={"r", "s"}).requests == {"r": first.entries[0].event}
 
     def test_a_lease_leads_to_the_event_that_granted_it(self, tmp_path: Path) -> None:
         elsewhere, never = lease("lease-2", resource=FULL.resource, mode=Mode.SHARED), lease("lease-3")
         granted = issued(FULL, request="r")
         first = batch(EMPTY, issued(elsewhere), granted, opened(), created=(FULL, elsewhere, never))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), renewed(FULL), released(FULL), changed=((FULL, FULL),)))
             found = find(store, grants={FULL.lease_id, "lease-3", "lease-4"}).grants
             assert found == {FULL.lease_id: granted}
 
     def _assert_reads_back(self, folder: Path, one: Lease) -> None:
-        with self.opened(folder) as store:
-            commit(store, batch(EMPTY, created=(one,)))
+        with self.opened(folder, batch(EMPTY, created=(one,))) as store:
             assert find_leases(store, keys={one.lease_id}) == [one]
 
     def _assert_change_reads_back(self, folder: Path, after: Lease) -> None:
         first = batch(EMPTY, created=(FULL,))
-        with self.opened(folder) as store:
-            commit(store, first)
+        with self.opened(folder, first) as store:
             commit(store, batch(head_of(first), renewed(after), changed=((FULL, after),)))
             assert find_leases(store, keys={FULL.lease_id}) == [after]
 

@@ -30,8 +30,7 @@ class Lines(Opening):
 
     def test_scope_budget_and_descent_read_back_as_they_were_written(self, tmp_path: Path) -> None:
         made = (lease(delegation=_ACCOUNT), _child("child", "lease-1"), lease("plain", resource="gate"))
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=made))
+        with self.opened(tmp_path, batch(EMPTY, created=made)) as store:
             assert _by_id(find_leases(store, keys={"lease-1", "child", "plain"})) == _by_id(made)
             with store.snapshot() as snapshot:
                 assert _by_id(snapshot.leases(LeaseQuery())) == _by_id(made)
@@ -39,8 +38,7 @@ class Lines(Opening):
     def test_a_changed_account_replaces_the_one_before(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(lease(delegation=_ACCOUNT), lease("plain", resource="gate")))
         spent = lease(delegation=replace(_ACCOUNT, spent=Amounts(tokens=8)), version=2)
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             commit(store, batch(head_of(first), changed=((lease(delegation=_ACCOUNT), spent),)))
             assert find_leases(store, keys={"lease-1"}) == [spent]
             assert find_leases(store, keys={"plain"}) == [lease("plain", resource="gate")]
@@ -49,9 +47,7 @@ class Lines(Opening):
         first = batch(EMPTY, created=(lease(delegation=_ACCOUNT),))
         ended = _ended(lease(delegation=replace(_ACCOUNT, orphaned=True)))
         changed = ((lease(delegation=_ACCOUNT), ended),)
-        with self.opened(tmp_path) as store:
-            commit(store, first)
-            commit(store, batch(head_of(first), released(ended), changed=changed))
+        with self.opened(tmp_path, first, batch(head_of(first), released(ended), changed=changed)) as store:
             assert find_leases(store, keys={"lease-1"}) == [ended]
 
     def test_standing_children_are_found_by_their_parent(self, tmp_path: Path) -> None:
@@ -62,8 +58,7 @@ class Lines(Opening):
             _child("below-a", "lease-1", "a"),
             _ended(_child("over", "lease-1")),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=made))
+        with self.opened(tmp_path, batch(EMPTY, created=made)) as store:
             assert _children(store, "lease-1") == ["a", "b"]
             assert _children(store, "a") == ["below-a"]
             assert _children(store, "b") == _children(store, "nobody") == []
@@ -71,16 +66,14 @@ class Lines(Opening):
     def test_a_child_is_not_found_any_more_once_it_has_ended(self, tmp_path: Path) -> None:
         first = batch(EMPTY, created=(_child("a", "lease-1"), _child("b", "lease-1")))
         ended = _ended(_child("a", "lease-1"))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             changed = ((_child("a", "lease-1"), ended),)
             commit(store, batch(head_of(first), released(ended), changed=changed))
             assert _children(store, "lease-1") == ["b"]
 
     def test_no_more_children_than_a_page_are_read(self, tmp_path: Path) -> None:
         made = tuple(_child(f"child-{number}", "lease-1") for number in range(CHILDREN_PAGE + 1))
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=made))
+        with self.opened(tmp_path, batch(EMPTY, created=made)) as store:
             assert len(_children(store, "lease-1")) == CHILDREN_PAGE
 
     def test_the_children_of_many_are_found_at_once_up_to_a_page_of_each(self, tmp_path: Path) -> None:
@@ -88,8 +81,7 @@ class Lines(Opening):
         made = [_child(f"of {parent}", parent) for parent in parents]
         made += [_child(f"child-{number}", "parent-3") for number in range(CHILDREN_PAGE)]
         scans = {parent: children_of(parent) for parent in parents}
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=tuple(made)))
+        with self.opened(tmp_path, batch(EMPTY, created=tuple(made))) as store:
             found = find(store, scans=scans.values()).scans
             assert len(found.pop(scans.pop("parent-3"))) == CHILDREN_PAGE
             assert found == {scan: [f"of {parent}"] for parent, scan in scans.items()}
@@ -105,12 +97,10 @@ class Lines(Opening):
             _child("other", "cleared"),
             lease("late", resource="gate", expires_tick=Tick(value=70)),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=made))
-            with store.write() as transaction:
-                assert transaction.due(Tick(value=90), 10) == _leases("late", "both", "orphan")
-                assert sorted(transaction.due(Tick(value=60), 10)) == _leases("both", "orphan")
-                assert transaction.due(Tick(value=90), 2) == _leases("late", "both")
+        with self.opened(tmp_path, batch(EMPTY, created=made)) as store, store.write() as transaction:
+            assert transaction.due(Tick(value=90), 10) == _leases("late", "both", "orphan")
+            assert sorted(transaction.due(Tick(value=60), 10)) == _leases("both", "orphan")
+            assert transaction.due(Tick(value=90), 2) == _leases("late", "both")
 
     def test_a_spending_is_found_by_its_request(self, tmp_path: Path) -> None:
         made = lease(delegation=_ACCOUNT)

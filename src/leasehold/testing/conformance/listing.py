@@ -22,8 +22,7 @@ class Listing(Opening):
 
     def test_a_list_can_be_read_page_by_page(self, tmp_path: Path) -> None:
         names = [f"lease-{number:02}" for number in range(7)]
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=tuple(_on(name, name) for name in names)))
+        with self.opened(tmp_path, batch(EMPTY, created=tuple(_on(name, name) for name in names))) as store:
             assert _listed(store, limit=3) == names[:3]
             assert _listed(store, limit=3, after=names[2]) == names[3:6]
             assert _listed(store, limit=3, after=names[5]) == names[6:]
@@ -37,8 +36,7 @@ class Listing(Opening):
             lease("c", resource="gate", tenant="other"),
             lease("d", resource="wall", holder="bob"),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             assert _listed(store, tenant="default") == ["a", "b", "d"]
             assert _listed(store, tenant="other") == ["c"]
             assert _listed(store, resource="gate") == ["b", "c"]
@@ -53,8 +51,7 @@ class Listing(Opening):
             _on("ended", "r", **times, **(ended | {"terminated_at_ns": 1_500})),
             _on("standing", "s", **times),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             assert _listed(store, held_at_ns=999) == []
             assert _listed(store, held_at_ns=1_000) == ["ended", "standing"]
             assert _listed(store, held_at_ns=1_500) == ["standing"]
@@ -67,8 +64,7 @@ class Listing(Opening):
             _on("revoked", "r", state=LeaseState.REVOKED, end_reason="why not", **_ENDED),
             _on("shared", "s", mode=Mode.SHARED),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=leases))
+        with self.opened(tmp_path, batch(EMPTY, created=leases)) as store:
             assert _listed(store) == ["active", "expired", "revoked", "shared"]
             assert _listed(store, states=(LeaseState.ACTIVE,)) == ["active", "shared"]
             assert _listed(store, states=(LeaseState.EXPIRED, LeaseState.REVOKED)) == ["expired", "revoked"]
@@ -98,8 +94,7 @@ class Listing(Opening):
             _on(f"lease-{number:02}", f"{'even' if number % 2 == 0 else 'odd'}/{number}", holder="bob")
             for number in range(10)
         )
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=created))
+        with self.opened(tmp_path, batch(EMPTY, created=created)) as store:
             query: dict[str, Any] = {"resource_prefix": "even/", "holder": "bob", "limit": 2}
             assert _listed(store, **query) == ["lease-00", "lease-02"]
             assert _listed(store, after="lease-02", **query) == ["lease-04", "lease-06"]
@@ -107,10 +102,8 @@ class Listing(Opening):
 
     def test_a_listed_lease_is_the_whole_lease(self, tmp_path: Path) -> None:
         one = lease(metadata={"ключ": [1]}, config_version="c", signature=b"\x00\xff", mode=Mode.SHARED)
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=(one,)))
-            with store.snapshot() as snapshot:
-                assert snapshot.leases(LeaseQuery()) == [one]
+        with self.opened(tmp_path, batch(EMPTY, created=(one,))) as store, store.snapshot() as snapshot:
+            assert snapshot.leases(LeaseQuery()) == [one]
 
 
 def _on(lease_id: str, resource: str, **fields: Any) -> Lease:

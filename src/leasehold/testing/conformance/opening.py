@@ -7,12 +7,13 @@ from typing import Any
 
 from leasehold.engine.clock import Clock
 from leasehold.engine.port import Batch, Store
+from leasehold.errors import StoreRejected
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.records import LEASE, LeaseFound, LeaseWanted
 from leasehold.kernel.ledger.family import Families
-from leasehold.kernel.ledger.records import Found, Keys, Records, Wanted
+from leasehold.kernel.ledger.records import EVERYTHING, Count, Found, Keys, Records, Scan, Wanted
 from leasehold.testing.clock import FakeClock
-from leasehold.testing.conformance.notes import FAMILIES
+from leasehold.testing.conformance.notes import FAMILIES, NOTE
 
 
 class Opening:
@@ -31,11 +32,13 @@ class Opening:
 
     @contextmanager
     def opened(
-        self, folder: Path, clock: Clock | None = None, families: Families = FAMILIES
+        self, folder: Path, *batches: Batch, clock: Clock | None = None, families: Families = FAMILIES
     ) -> Iterator[Store]:
-        """Open a store for the length of a block."""
+        """Open a store for the length of a block, and commit some batches at its beginning."""
         store = self.open_store(folder, clock or FakeClock(), families)
         try:
+            for one in batches:
+                commit(store, one)
             yield store
         finally:
             store.close()
@@ -44,7 +47,7 @@ class Opening:
     def opened_twice(self, folder: Path) -> Iterator[tuple[Store, Store]]:
         """Open a store for two clients, for the length of a block."""
         clock = FakeClock()
-        with self.opened(folder, clock) as first:
+        with self.opened(folder, clock=clock) as first:
             second = self.open_again(first, folder, clock)
             try:
                 yield first, second
@@ -56,6 +59,20 @@ def commit(store: Store, batch: Batch) -> None:
     """Commit one batch in a transaction of its own."""
     with store.write() as transaction:
         transaction.commit(batch)
+
+
+def reject(store: Store, batch: Batch) -> None:
+    """Commit what has to be rejected, and see that the ledger has not grown."""
+    with store.snapshot() as snapshot:
+        head = snapshot.head
+    try:
+        commit(store, batch)
+    except StoreRejected:
+        pass
+    else:
+        raise AssertionError("the store took a batch that it had to reject")
+    with store.snapshot() as snapshot:
+        assert snapshot.head == head
 
 
 def read(
@@ -78,12 +95,31 @@ def find_leases(store: Store, **wanted: Iterable[Any]) -> list[Lease]:
     return list(find(store, **wanted).records.values())
 
 
+def names_of(leases: Iterable[Lease]) -> list[str]:
+    """Return the ids of leases in order, each once."""
+    return sorted({one.lease_id for one in leases})
+
+
 def find_documents(store: Store, family: str, **wanted: Iterable[Any]) -> Found:
     """Read what is wanted of a family; named as the fields of Wanted are."""
     keys = Keys(families={family: Wanted(**_as_sets(wanted))})
     with store.snapshot() as snapshot:
         found: Found = snapshot.read(keys).families[family]
     return found
+
+
+def scanned(
+    store: Store, low: str, high: str, limit: int = EVERYTHING, *, reverse: bool = False
+) -> list[str]:
+    """Read the keys of notes in a range."""
+    scan = Scan(low, high, limit, reverse=reverse)
+    return find_documents(store, NOTE, scans={scan}).scans[scan]
+
+
+def counted(store: Store, low: str, high: str) -> int:
+    """Count notes in a range."""
+    count = Count(low, high)
+    return find_documents(store, NOTE, counts={count}).counts[count]
 
 
 def _as_sets(wanted: dict[str, Iterable[Any]]) -> dict[str, set[Any]]:

@@ -41,14 +41,12 @@ class Overdue(Opening):
             (NOTE, "last"),
             (LEASE, "later"),
         ]
-        with self.opened(tmp_path) as store:
-            commit(store, made)
-            with store.snapshot() as snapshot:
-                assert snapshot.due(Tick(value=10, era=2), 9) == expected
-                assert snapshot.due(Tick(value=10, era=2), 3) == expected[:3]
-                assert snapshot.due(Tick(value=40), 9) == expected[:4]
-                assert snapshot.due(Tick(value=39), 9) == expected[:3]
-                assert snapshot.due(Tick(value=0, era=0), 9) == []
+        with self.opened(tmp_path, made) as store, store.snapshot() as snapshot:
+            assert snapshot.due(Tick(value=10, era=2), 9) == expected
+            assert snapshot.due(Tick(value=10, era=2), 3) == expected[:3]
+            assert snapshot.due(Tick(value=40), 9) == expected[:4]
+            assert snapshot.due(Tick(value=39), 9) == expected[:3]
+            assert snapshot.due(Tick(value=0, era=0), 9) == []
 
     def test_a_document_is_due_at_its_new_time_or_not_at_all(self, tmp_path: Path) -> None:
         first = batch(EMPTY, changes=created({"a": _due(10), "b": _due(11), "c": _due(12), "d": Note()}))
@@ -58,12 +56,10 @@ class Overdue(Opening):
             Change(NOTE, "c", _due(12), None),
             Change(NOTE, "d", Note(), _due(20)),
         )
-        with self.opened(tmp_path) as store:
-            commit(store, first)
-            commit(store, batch(head_of(first), opened(), changes=changes))
-            with store.snapshot() as snapshot:
-                assert snapshot.due(Tick(value=29), 9) == [(NOTE, "d")]
-                assert snapshot.due(Tick(value=30), 9) == [(NOTE, "d"), (NOTE, "a")]
+        made = batch(head_of(first), opened(), changes=changes)
+        with self.opened(tmp_path, first, made) as store, store.snapshot() as snapshot:
+            assert snapshot.due(Tick(value=29), 9) == [(NOTE, "d")]
+            assert snapshot.due(Tick(value=30), 9) == [(NOTE, "d"), (NOTE, "a")]
 
     def test_orphans_come_behind_everything_that_is_due(self, tmp_path: Path) -> None:
         left = lease("left", state=LeaseState.EXPIRED, delegation=Delegation(orphaned=True))

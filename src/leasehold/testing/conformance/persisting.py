@@ -33,7 +33,7 @@ class Persisting(Opening):
         clock = FakeClock()
         names = []
         for _ in range(2):
-            with self.opened(tmp_path, clock) as store, store.snapshot() as snapshot:
+            with self.opened(tmp_path, clock=clock) as store, store.snapshot() as snapshot:
                 names.append((store.url, snapshot.reading().identity))
         assert names[0] == names[1]
 

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from leasehold.engine.port import Store
 from leasehold.kernel.ledger.journal import Change
 from leasehold.kernel.ledger.key import spell_key, under
-from leasehold.kernel.ledger.records import EVERYTHING, Count, Scan
+from leasehold.kernel.ledger.records import Count, Scan
 from leasehold.kernel.ledger.tick import Tick
 from leasehold.testing.conformance.notes import (
     ABOVE,
@@ -18,7 +17,7 @@ from leasehold.testing.conformance.notes import (
     Note,
     created,
 )
-from leasehold.testing.conformance.opening import Opening, commit, find_documents
+from leasehold.testing.conformance.opening import Opening, commit, counted, find_documents, scanned
 from leasehold.testing.conformance.records import EMPTY, batch, lease
 
 
@@ -37,19 +36,18 @@ class Ranges(Opening):
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, changes=created({key: Note(text=key) for key in KEYS})))
             for limit in (1, 3, len(KEYS), len(KEYS) + 1):
-                assert _scanned(store, BELOW, ABOVE, limit) == KEYS[:limit]
-                assert _scanned(store, BELOW, ABOVE, limit, reverse=True) == KEYS[::-1][:limit]
+                assert scanned(store, BELOW, ABOVE, limit) == KEYS[:limit]
+                assert scanned(store, BELOW, ABOVE, limit, reverse=True) == KEYS[::-1][:limit]
 
     def test_a_range_has_its_beginning_and_not_its_end(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, changes=created({key: Note() for key in KEYS})))
+        with self.opened(tmp_path, batch(EMPTY, changes=created({key: Note() for key in KEYS}))) as store:
             for first in range(len(KEYS)):
                 for end in (first, first + 1, len(KEYS) - 1):
                     low, high = KEYS[first], KEYS[min(end, len(KEYS) - 1)]
                     inside = [key for key in KEYS if low <= key < high]
-                    assert _scanned(store, low, high) == inside
-                    assert _scanned(store, low, high, reverse=True) == inside[::-1]
-                    assert _counted(store, low, high) == len(inside)
+                    assert scanned(store, low, high) == inside
+                    assert scanned(store, low, high, reverse=True) == inside[::-1]
+                    assert counted(store, low, high) == len(inside)
 
     def test_what_lies_under_a_prefix_is_a_range(self, tmp_path: Path) -> None:
         expected: dict[tuple[Any, ...], list[str]] = {
@@ -59,11 +57,10 @@ class Ranges(Opening):
             ("é",): [],
             ("nobody",): [],
         }
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, changes=created({key: Note() for key in KEYS})))
+        with self.opened(tmp_path, batch(EMPTY, changes=created({key: Note() for key in KEYS}))) as store:
             for prefix, keys in expected.items():
-                assert _scanned(store, *under(*prefix)) == keys
-                assert _counted(store, *under(*prefix)) == len(keys)
+                assert scanned(store, *under(*prefix)) == keys
+                assert counted(store, *under(*prefix)) == len(keys)
 
     def test_many_scans_and_counts_are_answered_at_once(self, tmp_path: Path) -> None:
         ranges = [(low, high) for low in KEYS[::3] for high in (*KEYS[::4], ABOVE)]
@@ -86,17 +83,5 @@ class Ranges(Opening):
         chores = (Change(CHORE, "b", None, Chore(due=Tick(value=9))),)
         with self.opened(tmp_path) as store:
             commit(store, batch(EMPTY, created=(lease("c"),), changes=(*created({"a": Note()}), *chores)))
-            assert _scanned(store, BELOW, ABOVE) == ["a"]
-            assert _counted(store, BELOW, ABOVE) == 1
-
-
-def _scanned(
-    store: Store, low: str, high: str, limit: int = EVERYTHING, *, reverse: bool = False
-) -> list[str]:
-    scan = Scan(low, high, limit, reverse=reverse)
-    return find_documents(store, NOTE, scans={scan}).scans[scan]
-
-
-def _counted(store: Store, low: str, high: str) -> int:
-    count = Count(low, high)
-    return find_documents(store, NOTE, counts={count}).counts[count]
+            assert scanned(store, BELOW, ABOVE) == ["a"]
+            assert counted(store, BELOW, ABOVE) == 1

@@ -51,8 +51,7 @@ class Rebuilding(Opening):
             authority=made.authority,
             eras={2: era(2)},
         )
-        with self.opened(tmp_path) as store:
-            commit(store, made)
+        with self.opened(tmp_path, made) as store:
             with store.write() as transaction:
                 transaction.rebuild(state)
             with store.snapshot() as snapshot:
@@ -69,8 +68,7 @@ class Rebuilding(Opening):
         first = batch(
             EMPTY, created=(lease("a"),), changes=created({"a": Note(due=Tick(value=1)), "b": FULL_NOTE})
         )
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             store.soft.put(NOTE, {"a": b"1", "b": b"2"})
             store.soft.put(LEASE, {"a": b"3"})
             commit(store, _forgetting(first, {NOTE: ["a", "nobody's"], LEASE: [], CHORE: []}))
@@ -85,8 +83,7 @@ class Rebuilding(Opening):
     def test_a_forgotten_document_leaves_that_of_another_family_with_its_key(self, tmp_path: Path) -> None:
         chore = Chore(due=Tick(value=9))
         first = batch(EMPTY, changes=(*created({"a": Note()}), Change(CHORE, "a", None, chore)))
-        with self.opened(tmp_path) as store:
-            commit(store, first)
+        with self.opened(tmp_path, first) as store:
             store.soft.put(CHORE, {"a": b"1"})
             commit(store, _forgetting(first, {NOTE: ["a"], CHORE: []}))
             assert find_documents(store, NOTE, keys={"a"}).records == {}

@@ -20,7 +20,7 @@ class Sharing(Opening):
 
     def test_a_transaction_reads_the_stores_clock_at_the_moment_of_asking(self, tmp_path: Path) -> None:
         clock = FakeClock(tick_ns=500, wall_ns=900, boot_id="boot-x")
-        with self.opened(tmp_path, clock) as store, store.write() as transaction:
+        with self.opened(tmp_path, clock=clock) as store, store.write() as transaction:
             before = transaction.reading()
             clock.advance(ns=11)
             after = transaction.reading()
@@ -139,8 +139,7 @@ class Sharing(Opening):
                 assert snapshot.head.position == 2
 
     def test_waiting_for_what_is_there_already_does_not_wait(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY))
+        with self.opened(tmp_path, batch(EMPTY)) as store:
             assert store.wait(0, timeout=0)
 
     def test_waiting_for_what_does_not_come_ends_in_time(self, tmp_path: Path) -> None:
@@ -165,8 +164,7 @@ class Sharing(Opening):
             store.close()
 
     def test_a_closed_store_refuses_to_be_used(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY))
+        with self.opened(tmp_path, batch(EMPTY)) as store:
             store.close()
             for use in (_write, _look, lambda closed: closed.wait(0, timeout=0)):
                 try:

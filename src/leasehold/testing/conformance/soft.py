@@ -64,8 +64,7 @@ class Softness(Opening):
                 assert snapshot.entries(EntryQuery()) == made.entries
 
     def test_a_rebuild_leaves_it_alone(self, tmp_path: Path) -> None:
-        with self.opened(tmp_path) as store:
-            commit(store, batch(EMPTY, created=(lease(),)))
+        with self.opened(tmp_path, batch(EMPTY, created=(lease(),))) as store:
             store.soft.put("lease", {"lease-1": b"1"})
             with store.write() as transaction:
                 transaction.rebuild(transaction.state())

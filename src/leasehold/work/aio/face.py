@@ -318,9 +318,6 @@ class AsyncWork:
             "holder": self._session.holders.current(),
         }
 
-    def _retries(self, given: int | None) -> int:
-        return self._max_retries if given is None else whole_number("max_retries", given)
-
     def _ignores(self, on_mismatch: OnMismatch | None) -> bool:
         return (self._on_mismatch if on_mismatch is None else _mismatch(on_mismatch)) == "ignore"
 

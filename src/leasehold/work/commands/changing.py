@@ -65,11 +65,10 @@ exit codes: 0 acquired · 75 not acquired: it has to wait, is in flight, is term
     add_holder_option(parser, "who works on it")
 
 
-def _acquire(arguments: Namespace) -> int:
+def _acquire(arguments: Namespace, out: Output) -> int:
     from leasehold.work.law.answers import AcquireOutcome
     from leasehold.work.shapes import acquired_shape
 
-    out = Output(arguments)
     with connected(arguments, create=True) as client:
         acquired = client.work.try_acquire(
             arguments.domain, arguments.offset, ttl=arguments.ttl, max_retries=arguments.max_retries
@@ -99,7 +98,7 @@ exit codes: {_EXIT_CODES}""",
     _add_token(parser)
 
 
-def _succeed(arguments: Namespace) -> int:
+def _succeed(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         ended = client.work.succeed(
             arguments.domain,
@@ -107,8 +106,7 @@ def _succeed(arguments: Namespace) -> int:
             hand_off=arguments.hand_off,
             on_mismatch="ignore" if arguments.ignore_mismatch else "raise",
         )
-    _tell_end(Output(arguments), ended, {})
-    return 0
+    _tell_end(out, ended, {})
 
 
 def _tell_end(out: Output, ended: "Succeeded | Failed", facts: dict[str, Any]) -> None:
@@ -146,7 +144,7 @@ exit codes: {_EXIT_CODES}""",
     add_retries(parser, "as it was acquired with")
 
 
-def _fail(arguments: Namespace) -> int:
+def _fail(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         ended = client.work.fail(
             arguments.domain,
@@ -156,8 +154,7 @@ def _fail(arguments: Namespace) -> int:
             hand_off=arguments.hand_off,
             on_mismatch="ignore" if arguments.ignore_mismatch else "raise",
         )
-    _tell_end(Output(arguments), ended, {"retry_count": ended.retry_count})
-    return 0
+    _tell_end(out, ended, {"retry_count": ended.retry_count})
 
 
 def _add_enqueue(group: Group) -> None:
@@ -191,13 +188,11 @@ def _offsets(text: str) -> range:
     return range(begins, ends + 1)
 
 
-def _enqueue(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _enqueue(arguments: Namespace, out: Output) -> None:
     offsets = [offset for some in arguments.offsets for offset in some]
     with connected(arguments, create=True) as client:
         added = client.work.enqueue(arguments.domain, offsets)
-    if out.as_json:
-        out.json({"domain": arguments.domain, "added": added})
-    else:
-        out.line(f"added {added} of {len(offsets)} to the backlog of {arguments.domain}")
-    return 0
+    out.answer(
+        {"domain": arguments.domain, "added": added},
+        f"added {added} of {len(offsets)} to the backlog of {arguments.domain}",
+    )

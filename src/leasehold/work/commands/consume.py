@@ -69,7 +69,7 @@ exit codes: 0 everything was processed, or stopped by a signal · 1 error, or an
     add_holder_option(parser, "who works on it", otherwise="user@host/process")
 
 
-def _consume(arguments: Namespace) -> int:
+def _consume(arguments: Namespace, out: Output) -> int:
     from leasehold.work.commands.launcher import Launcher
     from leasehold.work.consuming import Backoff
 

@@ -53,8 +53,7 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     )
 
 
-def _ls(arguments: Namespace) -> int:
-    out = Output(arguments)
+def _ls(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         states = client.work.domains(after=arguments.after, limit=arguments.limit)
     if out.as_json:
@@ -66,7 +65,6 @@ def _ls(arguments: Namespace) -> int:
         out.line("there are no domains")
     else:
         out.table(_HEADINGS, [_state_row(state) for state in states])
-    return 0
 
 
 def _state_row(state: "DomainState") -> list[str]:
@@ -104,15 +102,14 @@ exit codes: 0 done (a domain that nobody has used is idle) · 1 error · 2 wrong
     parser.add_argument("--offset", type=read_offset, metavar="N", help="show the history of this offset")
 
 
-def _show(arguments: Namespace) -> int:
+def _show(arguments: Namespace, out: Output) -> None:
     from leasehold.cli.events import print_entries
     from leasehold.shapes import entry_shape
 
-    out = Output(arguments)
     with connected(arguments) as client:
         if arguments.offset is None:
             _print_state(out, client.work.state(arguments.domain))
-            return 0
+            return
         entries = client.work.history(arguments.domain, arguments.offset)
     if out.as_json:
         for entry in entries:
@@ -121,7 +118,6 @@ def _show(arguments: Namespace) -> int:
         out.line(f"nothing is known of offset {arguments.offset} of {arguments.domain}")
     else:
         print_entries(out, entries)
-    return 0
 
 
 def _print_state(out: Output, state: "DomainState") -> None:
@@ -175,10 +171,9 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     )
 
 
-def _failed(arguments: Namespace) -> int:
+def _failed(arguments: Namespace, out: Output) -> None:
     from leasehold.work.shapes import failed_shape
 
-    out = Output(arguments)
     with connected(arguments) as client:
         failed = client.work.failed(arguments.domain, after=arguments.after, limit=arguments.limit)
     if out.as_json:
@@ -197,4 +192,3 @@ def _failed(arguments: Namespace) -> int:
             for one in failed
         ]
         out.table(("OFFSET", "FAILED AT", "RETRIES", "REASON"), rows)
-    return 0

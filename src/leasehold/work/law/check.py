@@ -1,9 +1,10 @@
 """Whether a command about work can be right at all, whatever the records say."""
 
-from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.limits import (
     REASON_BYTES,
     WAKE_BYTES,
+    check_holder,
+    check_optional,
     check_text,
     check_ttl,
     invalid,
@@ -31,28 +32,30 @@ def check_command(command: WorkCommand) -> Refusal | None:
         check_text("tenant", command.tenant)
         or check_text("request_id", command.request_id)
         or check_text("domain", command.domain, DOMAIN_BYTES)
-        or check_text("holder", command.holder)
+        or check_holder("holder", command.holder)
     )
     if refusal is not None:
         return refusal
-    if command.holder == REGISTRAR:
-        return invalid("holder", f"must not be {REGISTRAR!r}, which is the registrar's own name")
     match command:
         case TryAcquire():
             return (
                 check_offset(command.offset)
-                or _check_ttl(command.ttl_ns)
+                or check_ttl(command.ttl_ns or None)
                 or _check_retries(command.max_retries)
-                or _check_wake(command.wake)
+                or check_optional("wake", command.wake, WAKE_BYTES)
             )
         case Enqueue():
-            return _check_offsets(command.offsets) or _check_wake(command.wake)
+            return _check_offsets(command.offsets) or check_optional("wake", command.wake, WAKE_BYTES)
         case Succeed() | GiveBack():
             return check_text("token", command.token)
         case Fail():
-            return check_text("token", command.token) or _check_failure(command)
+            return (
+                check_text("token", command.token)
+                or check_optional("reason", command.reason, REASON_BYTES)
+                or _check_retries(command.max_retries)
+            )
         case KeepAlive():
-            return check_text("token", command.token) or _check_ttl(command.ttl_ns)
+            return check_text("token", command.token) or check_ttl(command.ttl_ns or None)
         case _:
             return check_offset(command.offset)
 
@@ -75,25 +78,11 @@ def _check_offsets(offsets: tuple[int, ...]) -> Refusal | None:
     return next(filter(None, (check_offset(offset, "offsets") for offset in offsets)), None)
 
 
-def _check_failure(command: Fail) -> Refusal | None:
-    if command.reason:
-        refusal = check_text("reason", command.reason, REASON_BYTES)
-        if refusal is not None:
-            return refusal
-    return None if command.max_retries is None else _check_retries(command.max_retries)
-
-
-def _check_retries(retries: int) -> Refusal | None:
+def _check_retries(retries: int | None) -> Refusal | None:
+    if retries is None:
+        return None
     if retries < 0:
         return invalid("max_retries", f"must be at least 0, not {retries}")
     if retries > RETRIES_MAXIMUM:
         return over_limit("max_retries", RETRIES_MAXIMUM, f"must be at most {RETRIES_MAXIMUM}")
     return None
-
-
-def _check_ttl(ttl_ns: int) -> Refusal | None:
-    return check_ttl(ttl_ns) if ttl_ns else None
-
-
-def _check_wake(wake: str) -> Refusal | None:
-    return check_text("wake", wake, WAKE_BYTES) if wake else None

@@ -30,7 +30,6 @@ def work_family() -> Family:
         name=WORK,
         record=Record,
         events=WORK_EVENTS,
-        commands=tuple(_RULES),
         rules=_RULES,
         check=check_command,
         needs=needs,

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from leasehold.server.bodies import NextEntry, NextPage, RenewalTtl, RequestId, Taken
 from leasehold.work.law.answers import Acquired, AcquireOutcome, FailOutcome, SucceedOutcome
 from leasehold.work.law.commands import DEFAULT_MAX_RETRIES, ENQUEUE_OFFSETS, RETRIES_MAXIMUM
 from leasehold.work.law.model import OFFSET_MAXIMUM
@@ -14,13 +15,10 @@ from leasehold.work.shapes import acquired_shape, failed_shape, state_shape
 Offset = Annotated[int, Meta(ge=0, le=OFFSET_MAXIMUM)]
 Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAXIMUM)]
 _Holder = Annotated[str, Meta(description="Who asks, for history.")]
-_RequestId = Annotated[
-    str | None, Meta(description="Send a request again under the same id if its answer was lost.")
-]
 _Token = Annotated[str, Meta(description="The token of the offset in flight.")]
 
 
-class AcquireWorkBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class AcquireWorkBody(Taken, kw_only=True):
     """An offset to work on."""
 
     domain: str
@@ -33,20 +31,25 @@ class AcquireWorkBody(Struct, kw_only=True, forbid_unknown_fields=True):
     max_retries: Annotated[
         int, Meta(ge=0, le=RETRIES_MAXIMUM, description="How often it may fail and still be tried again.")
     ] = DEFAULT_MAX_RETRIES
-    request_id: _RequestId = None
+    request_id: RequestId = None
 
 
-class SucceedBody(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The offset in flight is processed."""
+class _InFlight(Taken, kw_only=True):
+    """The offset in flight, and who works on it."""
 
     domain: str
     token: _Token
     holder: _Holder
+
+
+class SucceedBody(_InFlight, kw_only=True):
+    """The offset in flight is processed."""
+
     hand_off: Annotated[bool, Meta(description="Acquire the head of the backlog in the same step.")] = False
-    request_id: _RequestId = None
+    request_id: RequestId = None
 
 
-class FailBody(SucceedBody, kw_only=True, forbid_unknown_fields=True):
+class FailBody(SucceedBody, kw_only=True):
     """An attempt at the offset in flight has failed."""
 
     reason: str = ""
@@ -55,33 +58,26 @@ class FailBody(SucceedBody, kw_only=True, forbid_unknown_fields=True):
     )
 
 
-class GiveBackBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class GiveBackBody(_InFlight, kw_only=True):
     """The offset in flight goes back to the head of the backlog."""
 
-    domain: str
-    token: _Token
-    holder: _Holder
 
-
-class KeepAliveBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class KeepAliveBody(_InFlight, kw_only=True):
     """More time for the offset in flight."""
 
-    domain: str
-    token: _Token
-    holder: _Holder
-    ttl: Annotated[float | None, Meta(description="Seconds from now; its own TTL if left out.")] = None
+    ttl: RenewalTtl = None
 
 
-class EnqueueBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class EnqueueBody(Taken, kw_only=True):
     """Offsets for the end of the backlog."""
 
     domain: str
     offsets: Annotated[list[Offset], Meta(min_length=1, max_length=ENQUEUE_OFFSETS)]
     holder: _Holder
-    request_id: _RequestId = None
+    request_id: RequestId = None
 
 
-class StartAtBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class StartAtBody(Taken, kw_only=True):
     """Where a domain starts."""
 
     domain: str
@@ -168,7 +164,7 @@ class DomainsBody(Struct, kw_only=True):
     """A page of domains, without their ranges."""
 
     domains: list[DomainBody]
-    next: Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+    next: NextPage
 
 
 class WatermarkBody(Struct, kw_only=True):
@@ -197,7 +193,7 @@ class OffsetHistoryBody(Struct, kw_only=True):
     """What happened to an offset, oldest first."""
 
     entries: list[dict[str, Any]]
-    next: Annotated[int | None, Meta(description="Ask again with this as `after`; null: nothing more yet.")]
+    next: NextEntry
 
 
 def acquired_body(acquired: Acquired) -> AcquiredBody:

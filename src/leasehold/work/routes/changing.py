@@ -1,12 +1,7 @@
 """What consumers do over plain REST: one command each."""
 
-from typing import Annotated
-
-from litestar import post
-from litestar.params import Body
-
 from leasehold.client.aio.session import AsyncSession
-from leasehold.server.routing import Asking, answers, ask_for
+from leasehold.server.routing import Asking, post
 from leasehold.work.aio.face import AsyncWork
 from leasehold.work.law.answers import Acquired
 from leasehold.work.routes.bodies import (
@@ -37,16 +32,13 @@ def _work(session: AsyncSession, holder: str) -> AsyncWork:
 
 @post(
     "/acquire",
-    summary="Acquire an offset",
-    status_code=200,
-    responses=answers(200, AcquiredBody, ACQUIRED_EXAMPLE, 409, 410),
+    "Acquire an offset",
+    409,
+    410,
+    body={"domain": "orders", "offset": 41, "holder": "worker-1", "ttl": 60},
+    answer=ACQUIRED_EXAMPLE,
 )
-async def acquire(
-    session: Asking,
-    data: Annotated[
-        AcquireWorkBody, Body(examples=ask_for(domain="orders", offset=41, holder="worker-1", ttl=60))
-    ],
-) -> AcquiredBody:
+async def acquire(session: Asking, data: AcquireWorkBody) -> AcquiredBody:
     """Ask to work on an offset. `outcome` says whether you may: only with ACQUIRED.
 
     409 BACKLOG_ORDERING: the domain is idle, and another offset, `expected`, has to be acquired first.
@@ -63,16 +55,13 @@ async def acquire(
 
 @post(
     "/succeed",
-    summary="Say that the offset in flight is processed",
-    status_code=200,
-    responses=answers(
-        200, SucceededBody, {"outcome": "NEXT_HINT", "next_offset": 42, "acquired": None}, 404, 410
-    ),
+    "Say that the offset in flight is processed",
+    404,
+    410,
+    body={"domain": "orders", "token": _TOKEN, "holder": "worker-1"},
+    answer={"outcome": "NEXT_HINT", "next_offset": 42, "acquired": None},
 )
-async def succeed(
-    session: Asking,
-    data: Annotated[SucceedBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1"))],
-) -> SucceededBody:
+async def succeed(session: Asking, data: SucceedBody) -> SucceededBody:
     """End the offset in flight. `next_offset` is the head of the backlog, in flight already after `hand_off`.
 
     404 NO_LEASE: nothing is in flight. 410 TOKEN_MISMATCH: somebody else works on the domain now.
@@ -89,22 +78,13 @@ async def succeed(
 
 @post(
     "/fail",
-    summary="Say that an attempt has failed",
-    status_code=200,
-    responses=answers(
-        200,
-        FailedBody,
-        {"outcome": "RETRY_SCHEDULED", "retry_count": 1, "next_offset": None, "acquired": None},
-        404,
-        410,
-    ),
+    "Say that an attempt has failed",
+    404,
+    410,
+    body={"domain": "orders", "token": _TOKEN, "holder": "worker-1", "reason": "timeout"},
+    answer={"outcome": "RETRY_SCHEDULED", "retry_count": 1, "next_offset": None, "acquired": None},
 )
-async def fail(
-    session: Asking,
-    data: Annotated[
-        FailBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1", reason="timeout"))
-    ],
-) -> FailedBody:
+async def fail(session: Asking, data: FailBody) -> FailedBody:
     """Count a failed attempt. The offset stays in flight, to be tried again, or is given up in the end."""
     failed = await _work(session, data.holder).fail(
         data.domain,
@@ -128,14 +108,13 @@ def _handed_off(acquired: Acquired | None) -> AcquiredBody | None:
 
 @post(
     "/give-back",
-    summary="Give the offset in flight back",
-    status_code=200,
-    responses=answers(200, GivenBackBody, {"offset": 41}, 404, 410),
+    "Give the offset in flight back",
+    404,
+    410,
+    body={"domain": "orders", "token": _TOKEN, "holder": "worker-1"},
+    answer={"offset": 41},
 )
-async def give_back(
-    session: Asking,
-    data: Annotated[GiveBackBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1"))],
-) -> GivenBackBody:
+async def give_back(session: Asking, data: GiveBackBody) -> GivenBackBody:
     """Let the offset in flight go back to the head of the backlog, without counting a failed attempt."""
     offset = await _work(session, data.holder).give_back(data.domain, data.token)
     return GivenBackBody(offset=offset)
@@ -143,16 +122,13 @@ async def give_back(
 
 @post(
     "/keep-alive",
-    summary="Keep the offset in flight alive",
-    status_code=200,
-    responses=answers(200, KeptBody, {"expires_in": 60.0}, 404, 410),
+    "Keep the offset in flight alive",
+    404,
+    410,
+    body={"domain": "orders", "token": _TOKEN, "holder": "worker-1", "ttl": 60},
+    answer={"expires_in": 60.0},
 )
-async def keep_alive(
-    session: Asking,
-    data: Annotated[
-        KeepAliveBody, Body(examples=ask_for(domain="orders", token=_TOKEN, holder="worker-1", ttl=60))
-    ],
-) -> KeptBody:
+async def keep_alive(session: Asking, data: KeepAliveBody) -> KeptBody:
     """Give the offset in flight more time: for `ttl` seconds from now, or its own TTL again."""
     kept = await _work(session, data.holder).keep_alive(data.domain, data.token, ttl=data.ttl)
     return KeptBody(expires_in=kept.expires_in)
@@ -160,16 +136,12 @@ async def keep_alive(
 
 @post(
     "/enqueue",
-    summary="Put offsets into the backlog",
-    status_code=200,
-    responses=answers(200, EnqueuedBody, {"added": 3}, 409),
+    "Put offsets into the backlog",
+    409,
+    body={"domain": "orders", "offsets": [42, 43, 44], "holder": "reader"},
+    answer={"added": 3},
 )
-async def enqueue(
-    session: Asking,
-    data: Annotated[
-        EnqueueBody, Body(examples=ask_for(domain="orders", offsets=[42, 43, 44], holder="reader"))
-    ],
-) -> EnqueuedBody:
+async def enqueue(session: Asking, data: EnqueueBody) -> EnqueuedBody:
     """Put offsets at the end of the backlog; those that are there, in flight or terminal are left out."""
     added = await _work(session, data.holder).enqueue(data.domain, data.offsets, request_id=data.request_id)
     return EnqueuedBody(added=added)
@@ -177,14 +149,12 @@ async def enqueue(
 
 @post(
     "/start-at",
-    summary="Let a domain start at an offset",
-    status_code=200,
-    responses=answers(200, StartedBody, {"start": 1000}, 409),
+    "Let a domain start at an offset",
+    409,
+    body={"domain": "orders", "offset": 1000, "holder": "olga"},
+    answer={"start": 1000},
 )
-async def start_at(
-    session: Asking,
-    data: Annotated[StartAtBody, Body(examples=ask_for(domain="orders", offset=1000, holder="olga"))],
-) -> StartedBody:
+async def start_at(session: Asking, data: StartAtBody) -> StartedBody:
     """Let every offset below count as processed. It never goes back.
 
     409 WORK_BELOW_START: something below is in flight or in the backlog.

@@ -17,7 +17,7 @@ from leasehold.client.inputs import name as checked_name
 from leasehold.client.inputs import whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.engine.port import EntryQuery, Head
-from leasehold.engine.questions import PAGE_MAXIMUM, FindHead, Followed, FollowLedger
+from leasehold.engine.questions import FindHead, Followed, FollowLedger, check_limit
 from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.commands import Command
 from leasehold.workflows.law.commands import Acknowledge, Subscribe, Subscribed, Unsubscribe, Unsubscribed
@@ -79,8 +79,7 @@ class AsyncSubscription:
 
     async def poll(self, limit: int = _PAGE) -> list[Delivery]:
         """Return the next messages that are there, up to a limit, without waiting for more."""
-        if not 1 <= whole_number("limit", limit) <= PAGE_MAXIMUM:
-            raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
+        check_limit(whole_number("limit", limit))
         if not self._ahead:
             await self._read(limit)
         found = [self._ahead.popleft() for _ in range(min(limit, len(self._ahead)))]

@@ -14,8 +14,7 @@ from leasehold.client.aio.terms import AsyncTerms
 from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration, callback, duration_ns, mapping, name, sought, text, whole_number
 from leasehold.client.waits import patience_ns
-from leasehold.engine.desk import Outcome, answer_of
-from leasehold.engine.kept import Kept
+from leasehold.engine.desk import answer_of
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
 from leasehold.errors import AlreadyHeld, InvalidInput, LeaseholdError
@@ -23,7 +22,6 @@ from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.chain import Entry
-from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
 from leasehold.workflows.aio.bus import AsyncBus
 from leasehold.workflows.aio.guard import AsyncGuard
@@ -108,32 +106,29 @@ class AsyncWorkflows:
         self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below_ns: int
     ) -> AsyncOrchestrator:
         try:
-            return await self._claim_once(command, on_lost, patience, priority, renew_below_ns)
+            if patience == 0:
+                held = await self._claims.acquire(command, command.lease_id, command.holder, on_lost)
+            else:
+                held = await self._claims.wait(queueing(command, priority), on_lost, patience)
+                await self._claim_under(held, command)
         except AlreadyHeld as error:
             raise AlreadyHeld(
                 f"workflow {command.workflow_id} is already led by you ({command.holder}) under lease "
                 f"{error.lease_id}; use that orchestrator, or release it first",
                 **error.facts,
             ) from None
+        except WorkflowEnded as error:
+            raise as_workflow_error(error, command.request_id) from None
+        return await self._orchestrator(held, command.workflow_id, renew_below_ns)
 
-    async def _claim_once(
-        self, command: Claim, on_lost: _OnLost | None, patience: int, priority: int, renew_below_ns: int
-    ) -> AsyncOrchestrator:
-        if patience == 0:
-            try:
-                held = await self._claims.acquire(command, command.lease_id, command.holder, on_lost)
-            except WorkflowEnded as error:
-                raise as_workflow_error(error, command.request_id) from None
-            return await self._orchestrator(held, command.workflow_id, renew_below_ns)
-        held = await self._claims.wait(queueing(command, priority), on_lost, patience)
+    async def _claim_under(self, held: AsyncHeldLease, command: Claim) -> None:
+        """Claim a workflow under the lease on it that was won by waiting, perhaps by a later claim."""
+        command = replace(command, lease_id=held.lease_id, request_id=held.lease_id)
         try:
-            # The claim may have been made anew on the way, under another id.
-            command = replace(command, lease_id=held.lease_id, request_id=held.lease_id)
             answer_of(await self._session.send(command), Granted)
         except BaseException:
             self._give_back(held)
             raise
-        return await self._orchestrator(held, command.workflow_id, renew_below_ns)
 
     def claim_lease(
         self,
@@ -177,7 +172,8 @@ class AsyncWorkflows:
                     f"workflow {workflow_id} was lost as soon as it was claimed; claim it again",
                     received_lease=held.lease_id,
                 )
-            return AsyncOrchestrator(self, held, status.workflow, renew_below_ns)
+            parts = (self._session, self._holdings, self._terms)
+            return AsyncOrchestrator(*parts, held, status.workflow, renew_below_ns=renew_below_ns)
         except BaseException:
             self._give_back(held)
             raise
@@ -253,14 +249,14 @@ class AsyncWorkflows:
             )
         command = HandOff(
             tenant=self._session.tenant,
-            request_id=self.new_request_id(),
+            request_id=self._session.ids.name(),
             workflow_id=workflow_id,
             lease_id=status.workflow.lease_id,
             holder=self._session.holders.current() if holder is None else text("holder", holder),
             epoch=status.workflow.epoch,
             action_id=self._session.ids.new(),
             to=text("to", to),
-            new_lease_id=self.new_lease_id(),
+            new_lease_id=self._session.ids.new(),
             ttl_ns=None if ttl is None else duration_ns("ttl", ttl),
         )
         try:
@@ -268,47 +264,13 @@ class AsyncWorkflows:
         except LeaseholdError as error:
             raise as_workflow_error(error, command.request_id) from None
 
-    # What orchestrators and guards need of their client.
-
-    def new_lease_id(self) -> str:
-        """Return an id for a lease."""
-        return self._session.ids.new()
-
-    def new_request_id(self) -> str:
-        """Return an id for a request."""
-        return self._session.ids.name()
-
-    async def send(self, command: Command) -> Outcome:
-        """Run a command."""
-        return await self._session.send(command)
-
-    async def confirm(self, held: AsyncHeldLease) -> None:
-        """Confirm a lease that was won by waiting, if that has not happened yet."""
-        await self._terms.confirm(held.lease_id)
-
-    def forget(self, held: AsyncHeldLease) -> Kept | None:
-        """Stop keeping a lease; return what is needed to keep it again."""
-        kept = held.kept
-        self._holdings.forget(held)
-        return kept
-
-    def keep_again(self, held: AsyncHeldLease, kept: Kept | None) -> None:
-        """Go on keeping a lease that was forgotten too early."""
-        if kept is not None:
-            self._holdings.keep_again(held, kept)
-
-    def lose(self, held: AsyncHeldLease, loss: LeaseholdError) -> None:
-        """Let the holder of a lease know that it is lost."""
-        if held.kept is not None:
-            self._holdings.keeper.lose(held.kept, loss)
-
     async def mark_guard(
         self, guard: str, workflow_id: str, lease_id: str, *, token: int, epoch: int, action_id: str
     ) -> None:
         """Keep how far a guard has come."""
         command = MarkGuard(
             tenant=self._session.tenant,
-            request_id=self.new_request_id(),
+            request_id=self._session.ids.name(),
             name=guard,
             workflow_id=workflow_id,
             lease_id=lease_id,

@@ -9,11 +9,14 @@ block, and the workflow is left to the next claim, unless it was completed or ca
 import logging
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID, uuid4
 
 from leasehold.client.blocking.lease import HeldLease
 from leasehold.client.blocking.loss import Loss
+from leasehold.client.blocking.session import Session
+from leasehold.client.blocking.terms import Terms
+from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration, duration_ns, mapping, several, text, whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.errors import InvalidInput, LeaseholdError, LeaseLost, StoreError
@@ -41,9 +44,7 @@ from leasehold.workflows.law.ownership import CLAIM_AGAIN
 from leasehold.workflows.law.records import CANCELLED, COMPLETED, Workflow
 from leasehold.workflows.messages import action_of, metadata_of, transfer_action
 from leasehold.workflows.models import Action, LeaseMetadata, Result
-
-if TYPE_CHECKING:
-    from leasehold.workflows.blocking.workflows import Workflows
+from leasehold.workflows.questions import FindWorkflow, Known
 
 RENEW_BELOW_SECONDS = 60.0
 
@@ -65,9 +66,18 @@ class Orchestrator:
     """The single writer of one workflow."""
 
     def __init__(
-        self, workflows: "Workflows", held: HeldLease, workflow: Workflow, renew_below_ns: int
+        self,
+        session: Session,
+        holdings: Holdings,
+        terms: Terms,
+        held: HeldLease,
+        workflow: Workflow,
+        *,
+        renew_below_ns: int,
     ) -> None:
-        self._workflows = workflows
+        self._session = session
+        self._holdings = holdings
+        self._terms = terms
         self._held = held
         self._renew_below_ns = renew_below_ns
         self._turn = Lock()
@@ -183,7 +193,7 @@ class Orchestrator:
         state = text("new_state", new_state)
         with self._turn:
             self._begin()
-            self._take_step(Transition(**self._step(request_id), state=state))
+            self._took(self._send(Transition(**self._step(request_id), state=state), Stepped))
         return self.current_epoch
 
     def handle_result(self, result: Result) -> int:
@@ -196,15 +206,14 @@ class Orchestrator:
             raise InvalidInput(f"result must be a Result, not {type(result).__name__}", field="result")
         with self._turn:
             self._begin()
-            self._take_step(
-                AnswerAction(
-                    **self._step(f"result:{result.result_id}"),
-                    action_id=result.action_id,
-                    success=result.success,
-                    payload=result.payload,
-                    error=result.error,
-                )
+            command = AnswerAction(
+                **self._step(f"result:{result.result_id}"),
+                action_id=result.action_id,
+                success=result.success,
+                payload=result.payload,
+                error=result.error,
             )
+            self._took(self._send(command, Stepped))
         return self.current_epoch
 
     def renew(self, *, always: bool = False) -> bool:
@@ -230,21 +239,15 @@ class Orchestrator:
         to, ttl_ns = text("to", to), None if ttl is None else duration_ns("ttl", ttl)
         with self._turn:
             self._begin()
-            self._workflows.confirm(self._held)
+            self._terms.confirm(self.lease_id)
             command = HandOff(
                 **self._step(None),
                 action_id=str(uuid4()),
                 to=to,
-                new_lease_id=self._workflows.new_lease_id(),
+                new_lease_id=self._session.ids.new(),
                 ttl_ns=ttl_ns,
             )
-            # Not kept meanwhile: the keeper would take the end of the old lease for a loss.
-            kept = self._workflows.forget(self._held)
-            try:
-                handed_off = self._send(command, HandedOff)
-            except BaseException:
-                self._workflows.keep_again(self._held, kept)  # It is still ours, or the next renewal tells.
-                raise
+            handed_off = self._send_last(command, HandedOff)
             self._moved(handed_off.epoch + 1, self.workflow_state)
         action = transfer_action(
             handed_off.action_id,
@@ -269,16 +272,13 @@ class Orchestrator:
         with self._turn:
             self._begin()
             command = Finish(**self._step(None), outcome=outcome, reason=reason)
-            kept = self._workflows.forget(self._held)
-            try:
-                self._take_step(command)
-            except BaseException:
-                self._workflows.keep_again(self._held, kept)
-                raise
+            self._took(self._send_last(command, Stepped))
 
     def refresh(self) -> None:
         """Ask the registrar for the epoch and the state."""
-        status = self._workflows.find(self.workflow_id)
+        question = FindWorkflow(tenant=self._session.tenant, workflow_id=self.workflow_id)
+        known: Known = self._session.ask(question)
+        status = known.status
         if status is not None and status.workflow.lease_id == self.lease_id:
             self._moved(status.workflow.epoch, status.workflow.state)
         self._is_doubtful = False
@@ -304,18 +304,15 @@ class Orchestrator:
     def _step(self, request_id: str | None) -> dict[str, Any]:
         """Return what every step says: whose it is, and that it is the next."""
         return {
-            "tenant": self._workflows.tenant,
-            "request_id": self._workflows.new_request_id()
-            if request_id is None
-            else text("request_id", request_id),
+            "tenant": self._session.tenant,
+            "request_id": self._session.ids.name() if request_id is None else text("request_id", request_id),
             "workflow_id": self.workflow_id,
             "lease_id": self.lease_id,
             "holder": self.holder,
             "epoch": self.current_epoch,
         }
 
-    def _take_step(self, command: Command) -> None:
-        stepped = self._send(command, Stepped)
+    def _took(self, stepped: Stepped) -> None:
         self._moved(stepped.current_epoch, stepped.state)
         logger.info(
             "workflow %s changed to %s (epoch %d)", self.workflow_id, stepped.state, self.current_epoch
@@ -324,15 +321,26 @@ class Orchestrator:
     def _moved(self, epoch: int, state: str) -> None:
         self.current_epoch, self.workflow_state = epoch, state
 
+    def _send_last(self, command: Command, kind: type[_AnswerType]) -> _AnswerType:
+        """Send what ends the lease, which is not kept meanwhile: the keeper would take its end for a loss."""
+        kept = self._held.kept
+        self._holdings.forget(self._held)
+        try:
+            return self._send(command, kind)
+        except BaseException:
+            if kept is not None:
+                self._holdings.keep_again(self._held, kept)  # It is still ours, or the next renewal tells.
+            raise
+
     def _send(self, command: Command, kind: type[_AnswerType]) -> _AnswerType:
         try:
-            return answer_of(self._workflows.send(command), kind)
+            return answer_of(self._session.send(command), kind)
         except LeaseholdError as error:
             told = as_workflow_error(error, command.request_id)
             if isinstance(told, StaleEpoch) or (isinstance(told, StoreError) and told.outcome_unknown):
                 self._is_doubtful = True
-            if isinstance(told, LeaseLost):
-                self._workflows.lose(self._held, told)
+            if isinstance(told, LeaseLost) and self._held.kept is not None:
+                self._holdings.keeper.lose(self._held.kept, told)
             raise told from None
         except BaseException:
             self._is_doubtful = True  # Interrupted: it may have happened, and nobody will hear of it.

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.commands import Acquire, Transfer
-from leasehold.kernel.lease.events import LeaseExpired, LeaseReleased, LeaseRevoked
+from leasehold.kernel.lease.events import EndEvent, LeaseExpired, LeaseRevoked
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.draft import Draft
@@ -24,9 +24,18 @@ from leasehold.workflows.law.events import (
     WorkflowHandedOff,
     WorkflowTakenOver,
     WorkflowVacated,
+    under,
 )
-from leasehold.workflows.law.ownership import ended, lease_not_found, not_owner, owned, violation
-from leasehold.workflows.law.records import PREFIX, WORKFLOW, Workflow, own_key, resource_of, workflow_of
+from leasehold.workflows.law.ownership import (
+    ended,
+    lease_not_found,
+    not_owner,
+    owned,
+    step,
+    violation,
+    workflow,
+)
+from leasehold.workflows.law.records import PREFIX, resource_of, workflow_of
 
 EXPIRED, REVOKED, RELEASED = "expired", "revoked", "released"
 """How a workflow lost its lease."""
@@ -41,7 +50,7 @@ def claim(command: Claim, draft: Draft) -> Refusal | Callable[[], Granted]:
             return refusal
         if lease.is_terminal:
             return _granted(command.lease_id, draft, repeated=True)
-    record = _own(command.tenant, command.workflow_id, draft)
+    record = workflow(command.tenant, command.workflow_id, draft)
     if record is not None and record.is_ended:
         return ended(record)
     if record is not None and record.lease_id == command.lease_id:
@@ -84,23 +93,11 @@ def _cannot_be_the_claims(lease: Lease, command: Claim) -> Refusal | None:
 
 
 def _begin_or_take_over(command: Claim, draft: Draft) -> None:
-    record = _own(command.tenant, command.workflow_id, draft)
+    record = workflow(command.tenant, command.workflow_id, draft)
     lease: Lease = draft.get(LEASE, command.lease_id)
     kind = WorkflowClaimed if record is None else WorkflowTakenOver
-    draft.append(
-        kind(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
-            request=command.request_id,
-            tenant=command.tenant,
-            workflow_id=command.workflow_id,
-            lease_id=lease.lease_id,
-            holder=lease.holder,
-            token=lease.token,
-            epoch=0 if record is None else record.epoch,
-        )
-    )
+    epoch = 0 if record is None else record.epoch
+    draft.append(kind(**under(lease, epoch, draft.now), request=command.request_id))
 
 
 def accept(command: Accept, draft: Draft) -> Refusal | Callable[[], Granted]:
@@ -109,7 +106,7 @@ def accept(command: Accept, draft: Draft) -> Refusal | Callable[[], Granted]:
     workflow_id = None if lease is None else workflow_of(lease.resource)
     if lease is None or lease.tenant != command.tenant or workflow_id is None:
         return lease_not_found(command.lease_id)
-    record = _own(command.tenant, workflow_id, draft)
+    record = workflow(command.tenant, workflow_id, draft)
     if record is None:
         return lease_not_found(command.lease_id)
     refusal = not_owner(record, lease, command.holder, draft)
@@ -120,21 +117,8 @@ def accept(command: Accept, draft: Draft) -> Refusal | Callable[[], Granted]:
     if not record.handed_off or record.accepted_by:
         why = "another orchestrator took it already" if record.accepted_by else "it was not handed off"
         return violation(record, command.lease_id, why)
-    draft.append(
-        WorkflowAccepted(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
-            request=command.request_id,
-            tenant=command.tenant,
-            workflow_id=workflow_id,
-            lease_id=lease.lease_id,
-            holder=lease.holder,
-            token=lease.token,
-            epoch=record.epoch,
-            by=command.request_id,
-        )
-    )
+    request = command.request_id
+    draft.append(WorkflowAccepted(**under(lease, record.epoch, draft.now), request=request, by=request))
     return _granted(command.lease_id, draft)
 
 
@@ -161,16 +145,7 @@ def hand_off(command: HandOff, draft: Draft) -> Refusal | Callable[[], HandedOff
         return made
     successor: Lease = draft.get(LEASE, command.new_lease_id)
     event = WorkflowHandedOff(
-        tick=draft.now.tick,
-        at_ns=draft.now.wall_ns,
-        actor=command.holder,
-        request=command.request_key,
-        tenant=command.tenant,
-        workflow_id=command.workflow_id,
-        lease_id=command.lease_id,
-        holder=command.holder,
-        token=record.token,
-        epoch=record.epoch,
+        **step(command, record, draft.now),
         action_id=command.action_id,
         to=command.to,
         new_lease_id=successor.lease_id,
@@ -190,11 +165,11 @@ def _handed_off(event: WorkflowHandedOff, draft: Draft, *, repeated: bool = Fals
     )
 
 
-def vacate(event: LeaseReleased | LeaseExpired | LeaseRevoked, draft: Draft) -> None:
+def vacate(event: EndEvent, draft: Draft) -> None:
     """Leave a workflow to the next claim whose lease has ended."""
     if not event.resource.startswith(PREFIX):
         return  # Nearly every lease that ends is of something else.
-    record = _own(event.tenant, event.resource.removeprefix(PREFIX), draft)
+    record = workflow(event.tenant, event.resource.removeprefix(PREFIX), draft)
     if record is None or record.lease_id != event.lease_id:
         return
     cause, reason = RELEASED, ""
@@ -202,26 +177,8 @@ def vacate(event: LeaseReleased | LeaseExpired | LeaseRevoked, draft: Draft) -> 
         cause, reason = REVOKED, event.reason
     elif isinstance(event, LeaseExpired):
         cause = EXPIRED
-    draft.append(
-        WorkflowVacated(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=event.actor,
-            tenant=event.tenant,
-            workflow_id=record.workflow_id,
-            lease_id=event.lease_id,
-            holder=event.holder,
-            token=event.token,
-            epoch=record.epoch,
-            cause=cause,
-            reason=reason,
-        )
-    )
-
-
-def _own(tenant: str, workflow_id: str, draft: Draft) -> Workflow | None:
-    record: Workflow | None = draft.get(WORKFLOW, own_key(tenant, workflow_id))
-    return record
+    said = under(event, record.epoch, draft.now, event.actor)
+    draft.append(WorkflowVacated(**said, cause=cause, reason=reason))
 
 
 def _granted(lease_id: str, draft: Draft, *, repeated: bool = False) -> Callable[[], Granted]:

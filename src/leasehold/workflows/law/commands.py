@@ -209,16 +209,3 @@ class MarkGuard(Command, frozen=True, kw_only=True, omit_defaults=True, tag="mar
 
 
 Step = Emit | Transition | AnswerAction | HandOff | Finish
-COMMANDS: tuple[type[Command], ...] = (
-    Claim,
-    Accept,
-    Emit,
-    Transition,
-    AnswerAction,
-    HandOff,
-    Finish,
-    Subscribe,
-    Acknowledge,
-    Unsubscribe,
-    MarkGuard,
-)

@@ -9,8 +9,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from leasehold.kernel.ledger.events import Event, Filing, Token, read_from
+from leasehold.kernel.lease.events import EndEvent
+from leasehold.kernel.lease.model import Lease
+from leasehold.kernel.ledger.events import Event, Filing, Stamp, Token, read_from, stamp
+from leasehold.kernel.ledger.tick import Now
 from leasehold.workflows.law.records import (
+    PREFIX,
     action_key,
     mark_key,
     own_key,
@@ -283,6 +287,29 @@ class GuardMarked(Event, frozen=True, kw_only=True, omit_defaults=True, tag="wor
     filing = read_from("tenant", "lease_id", "resource", "actor", "token")
 
 
+class _UnderLease(Stamp):
+    workflow_id: str
+    lease_id: str
+    holder: str
+    token: Token
+    epoch: int
+
+
+def under(lease: Lease | EndEvent, epoch: int, now: Now, actor: str | None = None) -> _UnderLease:
+    """Return what every event says of something that happens to a workflow under a lease, or with its end.
+
+    The actor is its holder, if nobody else is named.
+    """
+    return {
+        **stamp(now, lease.tenant, actor or lease.holder),
+        "workflow_id": lease.resource.removeprefix(PREFIX),
+        "lease_id": lease.lease_id,
+        "holder": lease.holder,
+        "token": lease.token,
+        "epoch": epoch,
+    }
+
+
 EVENTS: tuple[type[Event], ...] = (
     WorkflowClaimed,
     WorkflowTakenOver,
@@ -299,15 +326,5 @@ EVENTS: tuple[type[Event], ...] = (
     SubscriptionClosed,
     GuardMarked,
 )
-PUBLISHED: tuple[type[WorkflowEvent], ...] = (
-    WorkflowClaimed,
-    WorkflowTakenOver,
-    WorkflowEmitted,
-    WorkflowTransitioned,
-    WorkflowAnswered,
-    WorkflowHandedOff,
-    WorkflowAccepted,
-    WorkflowVacated,
-    WorkflowFinished,
-)
+PUBLISHED = tuple(kind for kind in EVENTS if issubclass(kind, WorkflowEvent))
 """What travels on the bus."""

@@ -1,17 +1,16 @@
 """Workflows as a family of records."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
-from leasehold.kernel.lease.events import LeaseExpired, LeaseReleased, LeaseRevoked
+from leasehold.kernel.lease.events import EndEvent
 from leasehold.kernel.lease.records import LEASE, lease_keys
-from leasehold.kernel.ledger.commands import Sweep
-from leasehold.kernel.ledger.family import Family, Reaction, Stage
+from leasehold.kernel.ledger.commands import Command, Sweep
+from leasehold.kernel.ledger.family import Family, Reaction, Rule, Stage
 from leasehold.kernel.ledger.records import Keys, Wanted
 from leasehold.kernel.ledger.view import View
 from leasehold.workflows.law.claiming import accept, claim, hand_off, vacate
 from leasehold.workflows.law.commands import (
-    COMMANDS,
     Accept,
     Acknowledge,
     AnswerAction,
@@ -44,30 +43,32 @@ from leasehold.workflows.law.stepping import answer_action, emit, finish, transi
 _REMEMBERED = (Emit, Transition, AnswerAction, HandOff, Finish, Unsubscribe)
 
 
+_RULES: dict[type[Command], Rule] = {
+    Claim: claim,
+    Accept: accept,
+    Emit: emit,
+    Transition: transition,
+    AnswerAction: answer_action,
+    HandOff: hand_off,
+    Finish: finish,
+    Subscribe: subscribe,
+    Acknowledge: acknowledge,
+    Unsubscribe: unsubscribe,
+    MarkGuard: mark,
+}
+
+
 def workflow_family() -> Family:
     """Return the family of workflows."""
     return Family(
         name=WORKFLOW,
         record=Record,
         events=EVENTS,
-        commands=COMMANDS,
-        rules={
-            Claim: claim,
-            Accept: accept,
-            Emit: emit,
-            Transition: transition,
-            AnswerAction: answer_action,
-            HandOff: hand_off,
-            Finish: finish,
-            Subscribe: subscribe,
-            Acknowledge: acknowledge,
-            Unsubscribe: unsubscribe,
-            MarkGuard: mark,
-        },
+        rules=_RULES,
         check=check,
         needs=_needs,
         evolve=evolve,
-        reacts=dict.fromkeys((LeaseReleased, LeaseExpired, LeaseRevoked), Reaction(Stage.THEN, vacate)),
+        reacts=dict.fromkeys(get_args(EndEvent), Reaction(Stage.THEN, vacate)),
         due=due,
         age=age,
         invariants=invariants,

@@ -7,7 +7,7 @@ last heard of; then it loses its place, so that a reader who never comes back ca
 from collections.abc import Callable
 
 from leasehold.kernel.ledger.draft import Draft
-from leasehold.kernel.ledger.events import REGISTRAR
+from leasehold.kernel.ledger.events import stamp
 from leasehold.kernel.ledger.key import split_key
 from leasehold.kernel.ledger.limits import over_limit
 from leasehold.kernel.ledger.refusals import Refusal
@@ -34,8 +34,9 @@ from leasehold.workflows.law.ownership import (
     STALE_EPOCH,
     SUBSCRIPTION_EXISTS,
     SUBSCRIPTION_NOT_FOUND,
-    WORKFLOW_NOT_FOUND,
     refuse,
+    workflow,
+    workflow_not_found,
 )
 from leasehold.workflows.law.records import (
     SUBSCRIPTION,
@@ -45,7 +46,6 @@ from leasehold.workflows.law.records import (
     Subscription,
     all_of,
     mark_key,
-    own_key,
     subscription_key,
 )
 
@@ -74,11 +74,8 @@ def subscribe(command: Subscribe, draft: Draft) -> Refusal | Callable[[], Subscr
         )
     draft.append(
         SubscriptionOpened(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
+            **stamp(draft.now, command.tenant, command.holder),
             request=command.request_id,
-            tenant=command.tenant,
             name=command.name,
             position=command.position,
             workflow_id=command.workflow_id,
@@ -107,11 +104,8 @@ def unsubscribe(command: Unsubscribe, draft: Draft) -> Refusal | Unsubscribed:
         return not_found(command.name)
     draft.append(
         SubscriptionClosed(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
+            **stamp(draft.now, command.tenant, command.holder),
             request=command.request_key,
-            tenant=command.tenant,
             name=command.name,
             position=record.position,
         )
@@ -138,11 +132,8 @@ def _move(record: Subscription, position: int, command: Subscribe | Acknowledge,
         return
     draft.append(
         SubscriptionMoved(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
+            **stamp(draft.now, command.tenant, command.holder),
             request=command.request_id,
-            tenant=command.tenant,
             name=command.name,
             position=position,
             due=heard_of,
@@ -163,12 +154,8 @@ def not_found(name: str) -> Refusal:
 
 def mark(command: MarkGuard, draft: Draft) -> Refusal | Marked:
     """Keep how far a guard has come. It never goes back."""
-    if draft.get(WORKFLOW, own_key(command.tenant, command.workflow_id)) is None:
-        return refuse(
-            WORKFLOW_NOT_FOUND,
-            f"workflow {command.workflow_id} does not exist",
-            workflow_id=command.workflow_id,
-        )
+    if workflow(command.tenant, command.workflow_id, draft) is None:
+        return workflow_not_found(command.workflow_id)
     record: Mark | None = draft.get(WORKFLOW, mark_key(command.tenant, command.workflow_id, command.name))
     if record is not None and command.action_id in record.recent:
         return Marked(epoch=record.epoch)
@@ -182,11 +169,8 @@ def mark(command: MarkGuard, draft: Draft) -> Refusal | Marked:
         )
     draft.append(
         GuardMarked(
-            tick=draft.now.tick,
-            at_ns=draft.now.wall_ns,
-            actor=command.holder,
+            **stamp(draft.now, command.tenant, command.holder),
             request=command.request_id,
-            tenant=command.tenant,
             name=command.name,
             workflow_id=command.workflow_id,
             lease_id=command.lease_id,
@@ -212,10 +196,7 @@ def age(key: str, record: Subscription, draft: Draft) -> None:
             return
         draft.append(
             SubscriptionCarried(
-                tick=draft.now.tick,
-                at_ns=draft.now.wall_ns,
-                actor=REGISTRAR,
-                tenant=tenant,
+                **stamp(draft.now, tenant),
                 name=record.name,
                 due=carried.value,
             )
@@ -224,10 +205,7 @@ def age(key: str, record: Subscription, draft: Draft) -> None:
     if tick.value <= draft.now.tick.value:
         draft.append(
             SubscriptionClosed(
-                tick=draft.now.tick,
-                at_ns=draft.now.wall_ns,
-                actor=REGISTRAR,
-                tenant=tenant,
+                **stamp(draft.now, tenant),
                 name=record.name,
                 position=record.position,
                 lost=True,

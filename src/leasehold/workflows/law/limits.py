@@ -7,12 +7,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import (
     ID_BYTES,
     METADATA_BYTES,
     NUMBER_MAXIMUM,
     REASON_BYTES,
     check_metadata,
+    check_optional,
     check_text,
     check_ttl,
     invalid,
@@ -20,8 +22,6 @@ from leasehold.kernel.ledger.limits import (
 )
 from leasehold.kernel.ledger.refusals import Refusal
 from leasehold.workflows.law.commands import (
-    Accept,
-    Acknowledge,
     AnswerAction,
     Claim,
     Emit,
@@ -30,7 +30,6 @@ from leasehold.workflows.law.commands import (
     MarkGuard,
     Subscribe,
     Transition,
-    Unsubscribe,
 )
 from leasehold.workflows.law.events import ActionFacts
 from leasehold.workflows.law.records import CANCELLED, COMPLETED
@@ -50,19 +49,6 @@ ENDED_STATES = (COMPLETED, CANCELLED)
 LEASE_TRANSFER = "lease_transfer"
 """The type of the action that a handoff is; nobody else can emit one."""
 
-_Command = (
-    Claim
-    | Accept
-    | Emit
-    | Transition
-    | AnswerAction
-    | HandOff
-    | Finish
-    | Subscribe
-    | Acknowledge
-    | Unsubscribe
-    | MarkGuard
-)
 _NAMES = (
     "tenant",
     "request_id",
@@ -78,7 +64,7 @@ _MAY_BE_EMPTY = {(Subscribe, "workflow_id"), (MarkGuard, "action_id")}
 _NUMBERS = ("epoch", "position", "token")
 
 
-def check(command: _Command) -> Refusal | None:
+def check(command: Command) -> Refusal | None:
     """Refuse what is empty, too long, too much, or out of range."""
     for field in _NAMES:
         given = getattr(command, field, None)
@@ -94,7 +80,7 @@ def check(command: _Command) -> Refusal | None:
     return _check_content(command)
 
 
-def _check_content(command: _Command) -> Refusal | None:
+def _check_content(command: Command) -> Refusal | None:
     match command:
         case Claim(ttl_ns=ttl_ns, metadata=metadata):
             return check_ttl(ttl_ns) or check_metadata(metadata)
@@ -107,13 +93,13 @@ def _check_content(command: _Command) -> Refusal | None:
                 return invalid("state", f"must not be {state}: complete or cancel the workflow instead")
             return check_text("state", state)
         case AnswerAction(payload=payload, error=error):
-            return check_payload(payload) or (None if error is None else _check_reason("error", error))
+            return check_payload(payload) or check_optional("error", error or "", REASON_BYTES)
         case HandOff(ttl_ns=ttl_ns):
-            return None if ttl_ns is None else check_ttl(ttl_ns)
+            return check_ttl(ttl_ns)
         case Finish(outcome=outcome, reason=reason):
             if outcome not in ENDED_STATES:
                 return invalid("outcome", f"must be one of: {', '.join(ENDED_STATES)}")
-            return _check_reason("reason", reason)
+            return check_optional("reason", reason, REASON_BYTES)
         case _:
             return None
 
@@ -162,7 +148,3 @@ def _check_dependencies(dependencies: tuple[str, ...], action_id: str) -> Refusa
 
 def _check_range(field: str, number: int, least: int, most: int) -> Refusal | None:
     return None if least <= number <= most else invalid(field, f"must be from {least} to {most}")
-
-
-def _check_reason(field: str, text: str) -> Refusal | None:
-    return check_text(field, text, REASON_BYTES) if text else None

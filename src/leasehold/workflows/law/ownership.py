@@ -3,10 +3,14 @@
 A refusal has one of the codes of the pattern, and as facts what its caller needs to understand it.
 """
 
+from typing import Any
+
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.draft import Draft
+from leasehold.kernel.ledger.events import stamp
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
+from leasehold.kernel.ledger.tick import Now
 from leasehold.workflows.law.commands import Step
 from leasehold.workflows.law.records import WORKFLOW, Workflow, own_key
 
@@ -26,15 +30,22 @@ def refuse(rule: str, detail: str, *, lease_id: str | None = None, **facts: obje
     return Refusal(code=RefusalCode.REFUSED, rule=rule, detail=detail, lease_id=lease_id, facts=facts)
 
 
+def workflow(tenant: str, workflow_id: str, draft: Draft) -> Workflow | None:
+    """Return a workflow's own record."""
+    record: Workflow | None = draft.get(WORKFLOW, own_key(tenant, workflow_id))
+    return record
+
+
+def workflow_not_found(workflow_id: str) -> Refusal:
+    """Refuse to do anything with a workflow that there is not."""
+    return refuse(WORKFLOW_NOT_FOUND, f"workflow {workflow_id} does not exist", workflow_id=workflow_id)
+
+
 def owned(command: Step, draft: Draft) -> Workflow | Refusal:
     """Return the workflow that a command is about, if its caller may act for it at this epoch."""
-    record: Workflow | None = draft.get(WORKFLOW, own_key(command.tenant, command.workflow_id))
+    record = workflow(command.tenant, command.workflow_id, draft)
     if record is None:
-        return refuse(
-            WORKFLOW_NOT_FOUND,
-            f"workflow {command.workflow_id} does not exist",
-            workflow_id=command.workflow_id,
-        )
+        return workflow_not_found(command.workflow_id)
     if record.is_ended:
         return ended(record)
     lease: Lease | None = draft.get(LEASE, command.lease_id)
@@ -42,6 +53,19 @@ def owned(command: Step, draft: Draft) -> Workflow | Refusal:
         return lease_not_found(command.lease_id)
     refusal = not_owner(record, lease, command.holder, draft)
     return refusal or _check_epoch(command, record) or record
+
+
+def step(command: Step, record: Workflow, now: Now) -> dict[str, Any]:
+    """Return what the event of a step says that the orchestrator of a workflow takes."""
+    return {
+        **stamp(now, command.tenant, command.holder),
+        "request": command.request_key,
+        "workflow_id": command.workflow_id,
+        "lease_id": command.lease_id,
+        "holder": command.holder,
+        "token": record.token,
+        "epoch": record.epoch,
+    }
 
 
 def not_owner(record: Workflow, lease: Lease, holder: str, draft: Draft) -> Refusal | None:

@@ -5,7 +5,7 @@ refused, and nothing is written.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from leasehold.kernel.lease.commands import Release
 from leasehold.kernel.lease.model import ReleaseReason
@@ -33,6 +33,8 @@ from leasehold.workflows.law.ownership import (
     ACTION_NOT_FOUND,
     owned,
     refuse,
+    step,
+    workflow,
 )
 from leasehold.workflows.law.records import (
     COMPLETED,
@@ -42,7 +44,6 @@ from leasehold.workflows.law.records import (
     EmittedAction,
     Workflow,
     action_key,
-    own_key,
 )
 
 _AnswerType = TypeVar("_AnswerType")
@@ -60,7 +61,7 @@ def emit(command: Emit, draft: Draft) -> Refusal | Callable[[], Emitted]:
             action_id=command.action_id,
         )
     event = WorkflowEmitted(
-        **_step(command, record, draft), action_id=command.action_id, action=command.action
+        **step(command, record, draft.now), action_id=command.action_id, action=command.action
     )
     draft.append(event)
     return _emitted(event, draft)
@@ -88,7 +89,7 @@ def transition(command: Transition, draft: Draft) -> Refusal | Callable[[], Step
     record = _begin(command, draft, WorkflowTransitioned, _stepped)
     if not isinstance(record, Workflow):
         return record
-    event = WorkflowTransitioned(**_step(command, record, draft), state=command.state)
+    event = WorkflowTransitioned(**step(command, record, draft.now), state=command.state)
     draft.append(event)
     return _stepped(event, draft)
 
@@ -114,7 +115,7 @@ def answer_action(command: AnswerAction, draft: Draft) -> Refusal | Callable[[],
             action_id=command.action_id,
         )
     event = WorkflowAnswered(
-        **_step(command, record, draft),
+        **step(command, record, draft.now),
         action_id=command.action_id,
         success=command.success,
         payload=command.payload,
@@ -129,7 +130,9 @@ def finish(command: Finish, draft: Draft) -> Refusal | Callable[[], Stepped]:
     record = _begin(command, draft, WorkflowFinished, _stepped)
     if not isinstance(record, Workflow):
         return record
-    event = WorkflowFinished(**_step(command, record, draft), outcome=command.outcome, reason=command.reason)
+    event = WorkflowFinished(
+        **step(command, record, draft.now), outcome=command.outcome, reason=command.reason
+    )
     draft.append(event)
     done = command.outcome == COMPLETED
     draft.call(
@@ -154,21 +157,6 @@ def _begin(
     return owned(command, draft)
 
 
-def _step(command: Step, record: Workflow, draft: Draft) -> dict[str, Any]:
-    return {
-        "tick": draft.now.tick,
-        "at_ns": draft.now.wall_ns,
-        "actor": command.holder,
-        "request": command.request_key,
-        "tenant": command.tenant,
-        "workflow_id": command.workflow_id,
-        "lease_id": command.lease_id,
-        "holder": command.holder,
-        "token": record.token,
-        "epoch": record.epoch,
-    }
-
-
 _Remembered = WorkflowEmitted | WorkflowTransitioned | WorkflowAnswered | WorkflowFinished
 
 
@@ -184,5 +172,5 @@ def _stepped(event: _Remembered, draft: Draft, *, repeated: bool = False) -> Cal
 
 def _stands(event: _Remembered, draft: Draft) -> tuple[int, str]:
     """Return the epoch and the state of now; as of the event, if the workflow was pruned since."""
-    record: Workflow | None = draft.get(WORKFLOW, own_key(event.tenant, event.workflow_id))
+    record = workflow(event.tenant, event.workflow_id, draft)
     return (event.epoch + 1, "") if record is None else (record.epoch, record.state)

@@ -7,19 +7,25 @@ from msgspec import Meta, Struct
 
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
-from leasehold.server.bodies import LEASE_EXAMPLE, LeaseBody
+from leasehold.server.bodies import (
+    LEASE_EXAMPLE,
+    HandedOnTtl,
+    LeaseBody,
+    NextEntry,
+    NextPage,
+    RenewalTtl,
+    RequestId,
+    Taken,
+)
 from leasehold.workflows.law import limits
 from leasehold.workflows.models import Action, Delivery
 from leasehold.workflows.questions import WorkflowStatus
 from leasehold.workflows.shapes import message_shape, workflow_shape
 
 Number = Annotated[int, Meta(ge=0, le=NUMBER_MAXIMUM)]
-_RequestId = Annotated[
-    str | None, Meta(description="Send a request again under the same id if its answer was lost.")
-]
 
 
-class ClaimBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class ClaimBody(Taken, kw_only=True):
     """A claim to be the orchestrator of a workflow."""
 
     workflow_id: str
@@ -28,33 +34,33 @@ class ClaimBody(Struct, kw_only=True, forbid_unknown_fields=True):
     wait: Annotated[float, Meta(description="How many seconds to wait if somebody else has it.")] = 0.0
     priority: Annotated[int, Meta(ge=PRIORITY_LEAST, le=PRIORITY_MOST)] = PRIORITY_USUAL
     metadata: dict[str, Any] = {}
-    request_id: _RequestId = None
+    request_id: RequestId = None
 
 
-class AcceptBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class _OwnLease(Taken, kw_only=True):
+    """The lease of a workflow, and the orchestrator that shows it."""
+
+    lease_id: str
+    holder: str
+
+
+class AcceptBody(_OwnLease, kw_only=True):
     """A workflow that was handed off, taken by its new orchestrator."""
 
-    lease_id: str
-    holder: str
-    request_id: _RequestId = None
+    request_id: RequestId = None
 
 
-class RenewLeadBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class RenewLeadBody(_OwnLease, kw_only=True):
     """More time for an orchestrator."""
 
-    lease_id: str
-    holder: str
-    ttl: Annotated[float | None, Meta(description="Seconds from now; its own TTL if left out.")] = None
+    ttl: RenewalTtl = None
 
 
-class ReleaseLeadBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class ReleaseLeadBody(_OwnLease, kw_only=True):
     """A lease that its orchestrator gives back."""
 
-    lease_id: str
-    holder: str
 
-
-class RevokeLeadBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class RevokeLeadBody(Taken, kw_only=True):
     """The lease of an orchestrator that is ended by force."""
 
     workflow_id: str
@@ -62,17 +68,17 @@ class RevokeLeadBody(Struct, kw_only=True, forbid_unknown_fields=True):
     reason: str
 
 
-class StepBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class StepBody(Taken, kw_only=True):
     """What every step of an orchestrator says: whose it is, and that it is the next."""
 
     workflow_id: str
     lease_id: str
     holder: str
     epoch: Annotated[int, Meta(ge=0, le=NUMBER_MAXIMUM, description="`epoch` of the answer before.")]
-    request_id: _RequestId = None
+    request_id: RequestId = None
 
 
-class EmitBody(StepBody, kw_only=True, forbid_unknown_fields=True):
+class EmitBody(StepBody, kw_only=True):
     """An action to emit."""
 
     action_type: str
@@ -85,13 +91,13 @@ class EmitBody(StepBody, kw_only=True, forbid_unknown_fields=True):
     action_id: Annotated[str | None, Meta(description="Drawn if it is left out.")] = None
 
 
-class TransitionBody(StepBody, kw_only=True, forbid_unknown_fields=True):
+class TransitionBody(StepBody, kw_only=True):
     """Another state for a workflow."""
 
     state: str
 
 
-class ResultBody(StepBody, kw_only=True, forbid_unknown_fields=True):
+class ResultBody(StepBody, kw_only=True):
     """What became of an action. A result that is sent twice under one `request_id` counts once."""
 
     action_id: str
@@ -100,14 +106,14 @@ class ResultBody(StepBody, kw_only=True, forbid_unknown_fields=True):
     error: str | None = None
 
 
-class HandoffBody(StepBody, kw_only=True, forbid_unknown_fields=True):
+class HandoffBody(StepBody, kw_only=True):
     """A workflow that is given to another orchestrator."""
 
     to: str
-    ttl: Annotated[float | None, Meta(description="Seconds; the old lease's TTL if left out.")] = None
+    ttl: HandedOnTtl = None
 
 
-class CancelBody(StepBody, kw_only=True, forbid_unknown_fields=True):
+class CancelBody(StepBody, kw_only=True):
     """A workflow that is cancelled."""
 
     reason: str = ""
@@ -184,17 +190,17 @@ class WorkflowsBody(Struct, kw_only=True):
     """A page of workflows."""
 
     workflows: list[WorkflowBody]
-    next: Annotated[str | None, Meta(description="Ask again with this as `after`; null: the last page.")]
+    next: NextPage
 
 
 class MessagesBody(Struct, kw_only=True):
     """A page of messages of the bus: actions, and what happened to workflows and their leases."""
 
     messages: list[dict[str, Any]]
-    next: Annotated[int | None, Meta(description="Ask again with this as `after`; null: nothing more yet.")]
+    next: NextEntry
 
 
-class SubscribeBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class SubscribeBody(Taken, kw_only=True):
     """A reader of the bus."""
 
     name: str
@@ -206,7 +212,7 @@ class SubscribeBody(Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
-class AcknowledgeBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class AcknowledgeBody(Taken, kw_only=True):
     """How far a reader has come."""
 
     name: str
@@ -214,7 +220,7 @@ class AcknowledgeBody(Struct, kw_only=True, forbid_unknown_fields=True):
     position: Number
 
 
-class UnsubscribeBody(Struct, kw_only=True, forbid_unknown_fields=True):
+class UnsubscribeBody(Taken, kw_only=True):
     """A reader that gives its place up."""
 
     name: str

@@ -6,8 +6,7 @@ acknowledged; to read on without acknowledging, ask with `after`.
 
 from typing import Annotated
 
-from litestar import get, post
-from litestar.params import Body, FromQuery, QueryParameter
+from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import name as checked_name
@@ -15,7 +14,7 @@ from leasehold.engine.port import Head
 from leasehold.engine.questions import FindHead
 from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
-from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers, ask_for
+from leasehold.server.routing import Asking, Limit, get, post
 from leasehold.workflows.aio.bus import AsyncBus, AsyncLedgerSource
 from leasehold.workflows.law.following import not_found
 from leasehold.workflows.law.records import Subscription
@@ -34,11 +33,7 @@ from leasehold.workflows.routes.bodies import (
 _EXAMPLE = {"name": "charger", "position": 7}
 
 
-@get(
-    "/subscriptions",
-    summary="List subscriptions",
-    responses=answers(200, SubscriptionsBody, {"subscriptions": [_EXAMPLE | {"workflow_id": None}]}),
-)
+@get("/subscriptions", "List subscriptions", answer={"subscriptions": [_EXAMPLE | {"workflow_id": None}]})
 async def list_subscriptions(session: Asking) -> SubscriptionsBody:
     """Return who reads the bus, and how far each has come."""
     found = await AsyncBus(session).subscriptions()
@@ -52,14 +47,12 @@ async def list_subscriptions(session: Asking) -> SubscriptionsBody:
 
 @post(
     "/subscriptions",
-    summary="Subscribe to the bus",
-    status_code=200,
-    responses=answers(200, PositionBody, _EXAMPLE, 409),
+    "Subscribe to the bus",
+    409,
+    body={"name": "charger", "holder": "charger-1", "after": 0},
+    answer=_EXAMPLE,
 )
-async def subscribe(
-    session: Asking,
-    data: Annotated[SubscribeBody, Body(examples=ask_for(name="charger", holder="charger-1", after=0))],
-) -> PositionBody:
+async def subscribe(session: Asking, data: SubscribeBody) -> PositionBody:
     """Read the bus under a name that keeps its position. One that exists goes on where it has come to.
 
     409 SUBSCRIPTION_EXISTS: the one of that name reads another workflow.
@@ -71,8 +64,10 @@ async def subscribe(
 
 @get(
     "/subscriptions/messages",
-    summary="Read the messages of a subscription",
-    responses=answers(200, MessagesBody, {"messages": [MESSAGE_EXAMPLE], "next": None}, 404, 410),
+    "Read the messages of a subscription",
+    404,
+    410,
+    answer={"messages": [MESSAGE_EXAMPLE], "next": None},
 )
 async def read(
     session: Asking,
@@ -81,7 +76,7 @@ async def read(
         int | None,
         QueryParameter(ge=0, le=NUMBER_MAXIMUM, description="Continue after this; left out: what is next."),
     ] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> MessagesBody:
     """Return the next messages that were not acknowledged, without waiting for more."""
     record = await _existing(session, name)
@@ -92,14 +87,12 @@ async def read(
 
 @post(
     "/subscriptions/acknowledge",
-    summary="Acknowledge messages",
-    status_code=200,
-    responses=answers(200, PositionBody, _EXAMPLE, 404),
+    "Acknowledge messages",
+    404,
+    body={"name": "charger", "holder": "charger-1", "position": 7},
+    answer=_EXAMPLE,
 )
-async def acknowledge(
-    session: Asking,
-    data: Annotated[AcknowledgeBody, Body(examples=ask_for(name="charger", holder="charger-1", position=7))],
-) -> PositionBody:
+async def acknowledge(session: Asking, data: AcknowledgeBody) -> PositionBody:
     """Say that everything up to a position is done with: it does not come again. It never goes back."""
     head: Head = await session.ask(FindHead(tenant=session.tenant))
     if data.position > head.position:
@@ -112,14 +105,12 @@ async def acknowledge(
 
 @post(
     "/subscriptions/close",
-    summary="Give a subscription up",
-    status_code=200,
-    responses=answers(200, PositionBody, _EXAMPLE, 404),
+    "Give a subscription up",
+    404,
+    body={"name": "charger", "holder": "charger-1"},
+    answer=_EXAMPLE,
 )
-async def close(
-    session: Asking,
-    data: Annotated[UnsubscribeBody, Body(examples=ask_for(name="charger", holder="charger-1"))],
-) -> PositionBody:
+async def close(session: Asking, data: UnsubscribeBody) -> PositionBody:
     """Give a subscription up: its position is forgotten, and pruning does not wait for it."""
     record = await _existing(session, data.name)
     await AsyncLedgerSource(session.acting_as(data.holder), data.name, "").unsubscribe()

@@ -1,22 +1,18 @@
 """Who leads a workflow, over plain REST: claiming and keeping its lease, and losing it."""
 
 from hashlib import blake2b
-from typing import Annotated
 from uuid import UUID
 
-from litestar import post
-from litestar.params import Body
 from msgspec.structs import replace
 
-from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import duration_ns
 from leasehold.client.waits import ended_since, undoing
 from leasehold.engine.desk import answer_of
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.answers import Granted
-from leasehold.server import terms
-from leasehold.server.bodies import LeaseBody, granted_body
-from leasehold.server.routing import Asking, JsonRequest, Serving, answers, ask_for
+from leasehold.server.bodies import LeaseBody, granted_body, lease_body
+from leasehold.server.routing import GONE, post
+from leasehold.server.terms import Holding, Terms
 from leasehold.workflows.errors import WorkflowLeaseNotFound, as_workflow_error
 from leasehold.workflows.law.claiming import queueing
 from leasehold.workflows.law.commands import Accept, Claim
@@ -39,21 +35,17 @@ _LEASE_ID = HELD_EXAMPLE["lease_id"]
 
 @post(
     "/claim",
-    summary="Claim a workflow",
-    status_code=200,
-    responses=answers(200, LedBody, LED_EXAMPLE, 404, 409, 410),
+    "Claim a workflow",
+    *GONE,
+    body={"workflow_id": "order-7", "holder": _HOLDER, "ttl": 300},
+    answer=LED_EXAMPLE,
 )
-async def claim(
-    request: JsonRequest,
-    service: Serving,
-    session: Asking,
-    data: Annotated[ClaimBody, Body(examples=ask_for(workflow_id="order-7", holder=_HOLDER, ttl=300))],
-) -> LedBody:
+async def claim(terms: Holding, data: ClaimBody) -> LedBody:
     """Be the orchestrator of a workflow: begin it, or take it over if nobody has it any more.
 
     409 HELD: another orchestrator has it; WORKFLOW_ENDED: it was completed or cancelled.
     """
-    patience = terms.patience_ns(service, data.wait)
+    session, patience = terms.session, terms.patience_ns(data.wait)
     lease_id = session.ids.new() if data.request_id is None else _lease_id(session.tenant, data)
     command = Claim(
         tenant=session.tenant,
@@ -66,13 +58,13 @@ async def claim(
         metadata=data.metadata,
     )
     if patience == 0:
-        return await _led(request, session, command)
+        return await _led(terms, command)
     waiting = replace(queueing(command, data.priority), gives_up=True)
-    won = await terms.claim(request, service, session, waiting, patience)
+    won = await terms.claim(waiting, patience)
     try:
         # The claim may have been made anew on the way, under another id.
         command = replace(command, lease_id=won.lease.lease_id, request_id=won.lease.lease_id)
-        return await _led(request, session, command)
+        return await _led(terms, command)
     except BaseException:  # What was won by waiting is of no use without the workflow.
         waiting = replace(waiting, lease_id=command.lease_id)
         session.send_blindly(undoing(waiting, session.ids.new()))
@@ -87,34 +79,31 @@ def _lease_id(tenant: str, data: ClaimBody) -> str:
 
 @post(
     "/accept",
-    summary="Accept a workflow that was handed off",
-    status_code=200,
-    responses=answers(200, LedBody, LED_EXAMPLE | {"epoch": 3}, 404, 409, 410),
+    "Accept a workflow that was handed off",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "holder": "orchestrator-2"},
+    answer=LED_EXAMPLE | {"epoch": 3},
 )
-async def accept(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[AcceptBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder="orchestrator-2"))],
-) -> LedBody:
+async def accept(terms: Holding, data: AcceptBody) -> LedBody:
     """Be the orchestrator of a workflow that was handed to this holder, under its new lease."""
     command = Accept(
-        tenant=session.tenant,
-        request_id=session.ids.new() if data.request_id is None else data.request_id,
+        tenant=terms.session.tenant,
+        request_id=terms.session.ids.new() if data.request_id is None else data.request_id,
         lease_id=data.lease_id,
         holder=data.holder,
     )
-    return await _led(request, session, command)
+    return await _led(terms, command)
 
 
-async def _led(request: JsonRequest, session: AsyncSession, command: Claim | Accept) -> LedBody:
+async def _led(terms: Terms, command: Claim | Accept) -> LedBody:
     try:
-        granted = answer_of(await session.send(command), Granted)
+        granted = answer_of(await terms.session.send(command), Granted)
     except LeaseholdError as error:
         raise as_workflow_error(error, command.request_id) from None
     if granted.ended:
         raise ended_since(granted, command.request_id)
-    terms.about(request, granted.lease.lease_id)
-    workflow = (await existing(session, workflow_of(granted.lease.resource) or "")).workflow
+    terms.about(granted.lease.lease_id)
+    workflow = (await existing(terms.session, workflow_of(granted.lease.resource) or "")).workflow
     return LedBody(
         workflow_id=workflow.workflow_id,
         state=workflow.state,
@@ -126,66 +115,41 @@ async def _led(request: JsonRequest, session: AsyncSession, command: Claim | Acc
 
 @post(
     "/renew",
-    summary="Renew an orchestrator's lease",
-    status_code=200,
-    responses=answers(200, LeaseBody, HELD_EXAMPLE | {"renewal_count": 1}, 404, 409, 410),
+    "Renew an orchestrator's lease",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "holder": _HOLDER},
+    answer=HELD_EXAMPLE | {"renewal_count": 1},
 )
-async def renew(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[RenewLeadBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder=_HOLDER))],
-) -> LeaseBody:
+async def renew(terms: Holding, data: RenewLeadBody) -> LeaseBody:
     """Extend the lease on a workflow from now, for `ttl` seconds or its own TTL again."""
-    terms.about(request, data.lease_id)
-    renewal = await terms.renew(session, data.lease_id, data.holder, data.ttl)
-    return granted_body(renewal.lease, renewal.expires_in_ns)
+    return lease_body(await terms.renew(data.lease_id, data.holder, data.ttl))
 
 
 @post(
     "/release",
-    summary="Release an orchestrator's lease",
-    status_code=200,
-    responses=answers(
-        200, LeaseBody, HELD_EXAMPLE | {"state": "released", "release_reason": "voluntary"}, 404, 409, 410
-    ),
+    "Release an orchestrator's lease",
+    *GONE,
+    body={"lease_id": _LEASE_ID, "holder": _HOLDER},
+    answer=HELD_EXAMPLE | {"state": "released", "release_reason": "voluntary"},
 )
-async def release(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[ReleaseLeadBody, Body(examples=ask_for(lease_id=_LEASE_ID, holder=_HOLDER))],
-) -> LeaseBody:
+async def release(terms: Holding, data: ReleaseLeadBody) -> LeaseBody:
     """Give the lease back without ending the workflow: the next claim takes it over."""
-    terms.about(request, data.lease_id)
-    ended = await terms.release(session, data.lease_id, data.holder)
-    return granted_body(ended.lease, 0)
+    return lease_body(await terms.release(data.lease_id, data.holder))
 
 
 @post(
     "/revoke",
-    summary="Revoke an orchestrator's lease",
-    status_code=200,
-    responses=answers(
-        200,
-        LeaseBody,
-        HELD_EXAMPLE | {"state": "revoked", "expires_in": 0.0, "ended_by": "olga", "end_reason": "stuck"},
-        404,
-        409,
-        410,
-    ),
+    "Revoke an orchestrator's lease",
+    *GONE,
+    body={"workflow_id": "order-7", "operator": "olga", "reason": "stuck"},
+    answer=HELD_EXAMPLE | {"state": "revoked", "expires_in": 0.0, "ended_by": "olga", "end_reason": "stuck"},
 )
-async def revoke(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[
-        RevokeLeadBody, Body(examples=ask_for(workflow_id="order-7", operator="olga", reason="stuck"))
-    ],
-) -> LeaseBody:
+async def revoke(terms: Holding, data: RevokeLeadBody) -> LeaseBody:
     """Forcibly end the lease of a workflow's orchestrator: for operators. The workflow goes on."""
-    status = await existing(session, data.workflow_id)
+    status = await existing(terms.session, data.workflow_id)
     if not status.is_owned:
         raise _nobody_leads(data.workflow_id)
-    terms.about(request, status.workflow.lease_id)
-    ended = await terms.revoke(session, status.workflow.lease_id, data.operator, data.reason)
+    ended = await terms.revoke(status.workflow.lease_id, data.operator, data.reason)
     if ended.already:
         raise _nobody_leads(data.workflow_id)
     return granted_body(ended.lease, 0)

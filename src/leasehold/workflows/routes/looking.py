@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from litestar import get
 from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.session import AsyncSession
@@ -11,7 +10,7 @@ from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
-from leasehold.server.routing import PAGE_MAXIMUM, Asking, answers
+from leasehold.server.routing import Asking, Limit, get
 from leasehold.workflows.errors import WorkflowNotFound
 from leasehold.workflows.law.records import resource_of
 from leasehold.workflows.messages import PUBLISHED_TYPES, delivery_of
@@ -36,15 +35,11 @@ async def existing(session: AsyncSession, workflow_id: str) -> WorkflowStatus:
     return known.status
 
 
-@get(
-    "/",
-    summary="List workflows",
-    responses=answers(200, WorkflowsBody, {"workflows": [WORKFLOW_EXAMPLE], "next": None}),
-)
+@get("/", "List workflows", answer={"workflows": [WORKFLOW_EXAMPLE], "next": None})
 async def list_workflows(
     session: Asking,
     after: Annotated[str, QueryParameter(description="`next` of the page before.")] = "",
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> WorkflowsBody:
     """Return a page of workflows, in the order of their ids."""
     question = ListWorkflows(tenant=session.tenant, after=sought("after", after), limit=limit)
@@ -55,22 +50,20 @@ async def list_workflows(
     )
 
 
-@get("/state", summary="Look at a workflow", responses=answers(200, WorkflowBody, WORKFLOW_EXAMPLE, 404))
+@get("/state", "Look at a workflow", 404, answer=WORKFLOW_EXAMPLE)
 async def get_state(session: Asking, workflow_id: FromQuery[str]) -> WorkflowBody:
     """Return a workflow: its epoch, its state, and who leads it."""
     return workflow_body(await existing(session, workflow_id))
 
 
 @get(
-    "/actions",
-    summary="Read what happened in a workflow",
-    responses=answers(200, MessagesBody, {"messages": [MESSAGE_EXAMPLE], "next": None}, 404),
+    "/actions", "Read what happened in a workflow", 404, answer={"messages": [MESSAGE_EXAMPLE], "next": None}
 )
 async def list_actions(
     session: Asking,
     workflow_id: FromQuery[str],
     after: Annotated[int, QueryParameter(ge=0, le=NUMBER_MAXIMUM, description="Continue after this.")] = 0,
-    limit: Annotated[int, QueryParameter(ge=1, le=PAGE_MAXIMUM)] = 100,
+    limit: Limit = 100,
 ) -> MessagesBody:
     """Return a page of what happened in a workflow, oldest first, as the bus tells it."""
     await existing(session, workflow_id)

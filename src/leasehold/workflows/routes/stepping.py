@@ -1,17 +1,13 @@
 """What an orchestrator does, over plain REST: each step is one commit, decided on the lease and the epoch."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from litestar import post
-from litestar.params import Body
-
-from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import duration_ns
 from leasehold.engine.desk import answer_of
 from leasehold.errors import LeaseholdError
-from leasehold.server import terms
-from leasehold.server.routing import Asking, JsonRequest, answers, ask_for
+from leasehold.server.routing import GONE, post
+from leasehold.server.terms import Holding, Terms
 from leasehold.workflows.errors import as_workflow_error
 from leasehold.workflows.law.commands import (
     AnswerAction,
@@ -52,11 +48,11 @@ _STEP = {
 }
 
 
-def _step(session: AsyncSession, data: StepBody) -> dict[str, Any]:
+def _step(terms: Terms, data: StepBody) -> dict[str, Any]:
     """Return what every step says."""
     return {
-        "tenant": session.tenant,
-        "request_id": session.ids.name() if data.request_id is None else data.request_id,
+        "tenant": terms.session.tenant,
+        "request_id": terms.session.ids.name() if data.request_id is None else data.request_id,
         "workflow_id": data.workflow_id,
         "lease_id": data.lease_id,
         "holder": data.holder,
@@ -64,20 +60,16 @@ def _step(session: AsyncSession, data: StepBody) -> dict[str, Any]:
     }
 
 
-async def _send(
-    request: JsonRequest, session: AsyncSession, command: Step, kind: type[_AnswerType]
-) -> _AnswerType:
-    terms.about(request, command.lease_id)
+async def _send(terms: Terms, command: Step, kind: type[_AnswerType]) -> _AnswerType:
+    terms.about(command.lease_id)
     try:
-        return answer_of(await session.send(command), kind)
+        return answer_of(await terms.session.send(command), kind)
     except LeaseholdError as error:
         raise as_workflow_error(error, command.request_id) from None
 
 
-async def _take(
-    request: JsonRequest, session: AsyncSession, command: Transition | AnswerAction | Finish
-) -> SteppedBody:
-    stepped = await _send(request, session, command, Stepped)
+async def _take(terms: Terms, command: Transition | AnswerAction | Finish) -> SteppedBody:
+    stepped = await _send(terms, command, Stepped)
     return SteppedBody(
         workflow_id=command.workflow_id,
         state=stepped.state,
@@ -88,17 +80,12 @@ async def _take(
 
 @post(
     "/emit",
-    summary="Emit an action",
-    status_code=200,
-    responses=answers(200, EmittedBody, STEPPED_EXAMPLE | {"action": ACTION_EXAMPLE}, 404, 409, 410),
+    "Emit an action",
+    *GONE,
+    body={**_STEP, "action_type": "charge_card", "payload": {"amount": 12}},
+    answer=STEPPED_EXAMPLE | {"action": ACTION_EXAMPLE},
 )
-async def emit(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[
-        EmitBody, Body(examples=ask_for(**_STEP, action_type="charge_card", payload={"amount": 12}))
-    ],
-) -> EmittedBody:
+async def emit(terms: Holding, data: EmitBody) -> EmittedBody:
     """Emit an action under the lease and at the epoch that are shown; the epoch rises by one.
 
     409 STALE_EPOCH or FUTURE_EPOCH: look at the workflow. LEASE_VIOLATION: it is somebody else's.
@@ -113,8 +100,8 @@ async def emit(
         retry_count=data.retry_count,
     )
     action_id = str(uuid4()) if data.action_id is None else data.action_id
-    command = Emit(**_step(session, data), action_id=action_id, action=facts)
-    emitted = await _send(request, session, command, Emitted)
+    command = Emit(**_step(terms, data), action_id=action_id, action=facts)
+    emitted = await _send(terms, command, Emitted)
     return EmittedBody(
         workflow_id=data.workflow_id,
         state=emitted.state,
@@ -126,80 +113,62 @@ async def emit(
 
 @post(
     "/transition",
-    summary="Set the state of a workflow",
-    status_code=200,
-    responses=answers(200, SteppedBody, STEPPED_EXAMPLE, 404, 409, 410),
+    "Set the state of a workflow",
+    *GONE,
+    body={**_STEP, "state": "charging"},
+    answer=STEPPED_EXAMPLE,
 )
-async def transition(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[TransitionBody, Body(examples=ask_for(**_STEP, state="charging"))],
-) -> SteppedBody:
+async def transition(terms: Holding, data: TransitionBody) -> SteppedBody:
     """Set another state; the epoch rises by one."""
-    return await _take(request, session, Transition(**_step(session, data), state=data.state))
+    return await _take(terms, Transition(**_step(terms, data), state=data.state))
 
 
 @post(
     "/result",
-    summary="Take in the result of an action",
-    status_code=200,
-    responses=answers(200, SteppedBody, STEPPED_EXAMPLE | {"state": "step_completed"}, 404, 409, 410),
+    "Take in the result of an action",
+    *GONE,
+    body={**_STEP, "action_id": ACTION_EXAMPLE["action_id"], "success": True},
+    answer=STEPPED_EXAMPLE | {"state": "step_completed"},
 )
-async def result(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[
-        ResultBody, Body(examples=ask_for(**_STEP, action_id=ACTION_EXAMPLE["action_id"], success=True))
-    ],
-) -> SteppedBody:
+async def result(terms: Holding, data: ResultBody) -> SteppedBody:
     """Take in a result: the state is `step_completed` or `step_failed` then.
 
     404 ACTION_NOT_FOUND: the workflow has emitted no such action. 409 ACTION_ANSWERED: another came first.
     """
     command = AnswerAction(
-        **_step(session, data),
+        **_step(terms, data),
         action_id=data.action_id,
         success=data.success,
         payload=data.payload,
         error=data.error,
     )
-    return await _take(request, session, command)
+    return await _take(terms, command)
 
 
 @post(
     "/handoff",
-    summary="Hand a workflow off",
-    status_code=200,
-    responses=answers(
-        200,
-        HandedOffBody,
-        {
-            "workflow_id": "order-7",
-            "lease_id": "01999b2b00007b0e8f3a6c1d2e4f5a6b",
-            "holder": "orchestrator-2",
-            "token": 229613453148170,
-            "epoch": 3,
-            "repeated": False,
-        },
-        404,
-        409,
-        410,
-    ),
+    "Hand a workflow off",
+    *GONE,
+    body={**_STEP, "to": "orchestrator-2"},
+    answer={
+        "workflow_id": "order-7",
+        "lease_id": "01999b2b00007b0e8f3a6c1d2e4f5a6b",
+        "holder": "orchestrator-2",
+        "token": 229613453148170,
+        "epoch": 3,
+        "repeated": False,
+    },
 )
-async def handoff(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[HandoffBody, Body(examples=ask_for(**_STEP, to="orchestrator-2"))],
-) -> HandedOffBody:
+async def handoff(terms: Holding, data: HandoffBody) -> HandedOffBody:
     """Give a workflow to another orchestrator in one commit; from then on the old one is refused."""
     command = HandOff(
-        **_step(session, data),
+        **_step(terms, data),
         action_id=str(uuid4()),
         to=data.to,
-        new_lease_id=session.ids.new(),
+        new_lease_id=terms.session.ids.new(),
         ttl_ns=None if data.ttl is None else duration_ns("ttl", data.ttl),
     )
-    handed_off = await _send(request, session, command, HandedOff)
+    handed_off = await _send(terms, command, HandedOff)
     lease = handed_off.lease
     return HandedOffBody(
         workflow_id=data.workflow_id,
@@ -212,34 +181,24 @@ async def handoff(
 
 
 @post(
-    "/complete",
-    summary="Complete a workflow",
-    status_code=200,
-    responses=answers(200, SteppedBody, STEPPED_EXAMPLE | {"state": COMPLETED}, 404, 409, 410),
+    "/complete", "Complete a workflow", *GONE, body={**_STEP}, answer=STEPPED_EXAMPLE | {"state": COMPLETED}
 )
-async def complete(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[StepBody, Body(examples=ask_for(**_STEP))],
-) -> SteppedBody:
+async def complete(terms: Holding, data: StepBody) -> SteppedBody:
     """Complete a workflow, for good, and give the lease back, in one commit."""
-    return await _take(request, session, Finish(**_step(session, data), outcome=COMPLETED))
+    return await _take(terms, Finish(**_step(terms, data), outcome=COMPLETED))
 
 
 @post(
     "/cancel",
-    summary="Cancel a workflow",
-    status_code=200,
-    responses=answers(200, SteppedBody, STEPPED_EXAMPLE | {"state": CANCELLED}, 404, 409, 410),
+    "Cancel a workflow",
+    *GONE,
+    body={**_STEP, "reason": "the order was withdrawn"},
+    answer=STEPPED_EXAMPLE | {"state": CANCELLED},
 )
-async def cancel(
-    request: JsonRequest,
-    session: Asking,
-    data: Annotated[CancelBody, Body(examples=ask_for(**_STEP, reason="the order was withdrawn"))],
-) -> SteppedBody:
+async def cancel(terms: Holding, data: CancelBody) -> SteppedBody:
     """Cancel a workflow, for good, and give the lease back, in one commit."""
-    command = Finish(**_step(session, data), outcome=CANCELLED, reason=data.reason)
-    return await _take(request, session, command)
+    command = Finish(**_step(terms, data), outcome=CANCELLED, reason=data.reason)
+    return await _take(terms, command)
 
 
 HANDLERS = (emit, transition, result, handoff, complete, cancel)

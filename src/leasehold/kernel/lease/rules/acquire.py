@@ -17,11 +17,7 @@ from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Derive
 from leasehold.kernel.lease.decision import Decision, about, age, last_to_expire, not_found, remembered
 from leasehold.kernel.lease.delegation import Delegation
-from leasehold.kernel.lease.events import (
-    LeaseEvent,
-    LeaseIssued,
-    LeaseQueued,
-)
+from leasehold.kernel.lease.events import LeaseEvent, LeaseIssued, LeaseQueued, terms_of
 from leasehold.kernel.lease.evolve import evolve
 from leasehold.kernel.lease.lock_delay import may_leave_delay
 from leasehold.kernel.lease.model import Lease
@@ -182,11 +178,6 @@ def _issued(
         token=view.ledger.authority.next_token(),
         mode=command.mode,
         ttl_ns=command.ttl_ns,
-        max_renewals=max(-1, command.max_renewals),
         adopted_from=adopted_from,
-        bound_to_boot=command.bound_to_boot,
-        metadata=command.metadata,
-        config_version=command.config_version,
-        zone_version=command.zone_version,
-        lock_delay_ns=command.lock_delay_ns,
+        **terms_of(command),
     )

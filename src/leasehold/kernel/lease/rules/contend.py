@@ -11,7 +11,7 @@ from leasehold.kernel.lease.commands import Acquire
 from leasehold.kernel.lease.deadlock import doubt, find_cycle, may_be_waited_for, refuse_cycle
 from leasehold.kernel.lease.decision import Decision, about, last_to_expire
 from leasehold.kernel.lease.delegation import Delegation
-from leasehold.kernel.lease.events import LeaseIssued, LeaseQueued
+from leasehold.kernel.lease.events import LeaseIssued, LeaseQueued, terms_of
 from leasehold.kernel.lease.lock_delay import is_kept_for
 from leasehold.kernel.lease.model import Lease, LeaseState
 from leasehold.kernel.lease.paths import is_path
@@ -206,13 +206,8 @@ def _issue(
             token=plan.next_token(),
             mode=one.mode,
             ttl_ns=command.ttl_ns if succession is None else succession.ttl_ns,
-            max_renewals=max(-1, command.max_renewals),
             adopted_from=None if old is None else old.lease_id,
-            bound_to_boot=command.bound_to_boot,
-            metadata=command.metadata,
-            config_version=command.config_version,
-            zone_version=command.zone_version,
-            lock_delay_ns=command.lock_delay_ns,
+            **terms_of(command),
             delegation=one.delegation if succession is None else succession.delegation,
             group=_group(command),
         )
@@ -273,11 +268,6 @@ def _queued(command: Acquire, one: Lease, plan: Plan) -> LeaseQueued:
         priority=command.priority,
         group=_group(command),
         wake=command.wake,
-        max_renewals=max(-1, command.max_renewals),
-        bound_to_boot=command.bound_to_boot,
-        metadata=command.metadata,
-        config_version=command.config_version,
-        zone_version=command.zone_version,
-        lock_delay_ns=command.lock_delay_ns,
+        **terms_of(command),
         delegation=one.delegation,
     )

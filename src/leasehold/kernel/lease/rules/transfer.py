@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from leasehold.kernel.lease.commands import Acquire, Transfer
 from leasehold.kernel.lease.deadlock import break_cycles, doubt
 from leasehold.kernel.lease.decision import Decision, about, last_to_expire, remembered
-from leasehold.kernel.lease.events import LeaseIssued
+from leasehold.kernel.lease.events import LeaseIssued, terms_of
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.plan import Plan
 from leasehold.kernel.lease.queue import holders_in_the_way
@@ -77,6 +77,8 @@ def _hand_over(command: Transfer, plan: Plan, lease: Lease) -> Refusal | None:
         return succession
     for event in () if succession is None else succession.events:
         plan.set_aside(event)
+    terms = terms_of(lease)
+    terms["bound_to_boot"] = False  # Nobody here knows on which machine its new holder is.
     plan.add(
         LeaseIssued(
             tick=plan.now.tick,
@@ -90,13 +92,8 @@ def _hand_over(command: Transfer, plan: Plan, lease: Lease) -> Refusal | None:
             token=plan.next_token(),
             mode=lease.mode,
             ttl_ns=claim.ttl_ns if succession is None else succession.ttl_ns,
-            max_renewals=lease.max_renewals,
             adopted_from=lease.lease_id,
-            bound_to_boot=False,  # Nobody here knows on which machine its new holder is.
-            metadata=lease.metadata,
-            config_version=lease.config_version,
-            zone_version=lease.zone_version,
-            lock_delay_ns=lease.lock_delay_ns,
+            **terms,
             delegation=None if succession is None else succession.delegation,
         )
     )
