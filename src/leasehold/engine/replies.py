@@ -37,7 +37,7 @@ from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.keys import Key
 
 
-def reply(question: Question, snapshot: Snapshot) -> Any:
+def reply(question: Question[Any], snapshot: Snapshot) -> Any:
     """Answer a question as of a snapshot."""
     return _REPLIES[type(question)](question, snapshot)
 
@@ -121,7 +121,7 @@ def _is_anything_due(question: IsAnythingDue, snapshot: Snapshot) -> bool:
     return authority is not None and bool(snapshot.due(now_of(authority, snapshot.reading()).tick, limit=1))
 
 
-def _one_tenant(question: Question) -> str:
+def _one_tenant(question: Question[Any]) -> str:
     if question.tenant is None:
         raise InvalidInput("name the tenant that the resource is of", field="tenant")
     return question.tenant
@@ -144,7 +144,7 @@ def _check_limit(limit: int) -> None:
         raise InvalidInput(f"limit must be from 1 to {PAGE_MAXIMUM}", field="limit", limit=PAGE_MAXIMUM)
 
 
-_REPLIES: dict[type[Question], Callable[[Any, Snapshot], Any]] = {
+_REPLIES: dict[type[Question[Any]], Callable[[Any, Snapshot], Any]] = {
     FindLease: _lease,
     FindHolders: _holders,
     FindChildren: _children,
@@ -159,5 +159,5 @@ _REPLIES: dict[type[Question], Callable[[Any, Snapshot], Any]] = {
     IsAnythingDue: _is_anything_due,
 }
 
-QUESTIONS: tuple[type[Question], ...] = tuple(_REPLIES)
+QUESTIONS: tuple[type[Question[Any]], ...] = tuple(_REPLIES)
 """What can be answered here."""

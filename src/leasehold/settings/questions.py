@@ -1,5 +1,7 @@
 """What can be asked about settings, and the answers, each as of one moment of the store."""
 
+from typing import Any
+
 import msgspec
 
 from leasehold.engine.port import Snapshot
@@ -46,18 +48,16 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     history_retention_days: int
 
 
-class ListSettings(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_settings"):
+class ListSettings(Question[list[SettingState]], frozen=True, kw_only=True, tag="list_settings"):
     """Ask for every setting, and every value that was set for one resource."""
 
-    answer = list[SettingState]
     right = Right.LOOK
     tells_time = False
 
 
-class FindEffective(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_effective_settings"):
+class FindEffective(Question[Effective], frozen=True, kw_only=True, tag="find_effective_settings"):
     """Ask what is in force, for a resource or in general."""
 
-    answer = Effective
     right = Right.LOOK
     tells_time = False
 
@@ -120,7 +120,7 @@ def _state(key: str, record: SettingRecord | None) -> SettingState:
     )
 
 
-def _one_tenant(question: Question) -> str:
+def _one_tenant(question: Question[Any]) -> str:
     if question.tenant is None:
         raise InvalidInput("name the tenant whose settings are meant", field="tenant")
     return question.tenant
