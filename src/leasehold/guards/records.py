@@ -54,7 +54,7 @@ class _OfAServer(NamedTuple):
     desk: "Desk"
 
     def around(self, tenant: str, resource: str) -> list[LeaseStatus]:
-        found: list[LeaseStatus] = self.desk.ask(FindAround(tenant=tenant, resource=resource))
+        found = self.desk.ask(FindAround(tenant=tenant, resource=resource))
         return found
 
     def waiting(self, tenant: str, resource: str) -> int:

@@ -32,7 +32,7 @@ from leasehold.client.inputs import (
 from leasehold.client.lifetimes import look_after
 from leasehold.client.waits import Claim, ended_since, undoing
 from leasehold.engine.desk import Outcome, answer_of
-from leasehold.engine.questions import IsAnythingDue, LeaseStatus, ListLeases
+from leasehold.engine.questions import IsAnythingDue, ListLeases
 from leasehold.errors import ClientClosed, LeaseholdError, error_of
 from leasehold.kernel.lease.answers import Ended, Granted, Released
 from leasehold.kernel.lease.budget import Budget
@@ -192,7 +192,7 @@ class AsyncClaims:
         count, after, held = 0, None, self._holdings.held
         while True:
             query = page_query(self._session.tenant, holder=holder, states=[LeaseState.ACTIVE], after=after)
-            page: list[LeaseStatus] = await self._session.ask(ListLeases(tenant=query.tenant, query=query))
+            page = await self._session.ask(ListLeases(tenant=query.tenant, query=query))
             if not page:
                 return count
             lease_ids = tuple(status.lease.lease_id for status in page)

@@ -12,7 +12,7 @@ from leasehold.engine.clock import Clock
 from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
 from leasehold.engine.port import Progress
-from leasehold.engine.questions import Question
+from leasehold.engine.questions import AnswerType, Question
 from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
 from leasehold.kernel.ledger.commands import Command
 
@@ -55,7 +55,7 @@ class AsyncSession(AnySession):
         # A copy: one failure of the store is the outcome of every command that was on board.
         return unknown.with_facts(request_id=command.request_id)
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Ask a question."""
         return await self.calls.ask(question)
 

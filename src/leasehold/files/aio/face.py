@@ -157,9 +157,7 @@ class AsyncFiles:
 
     async def _preferred(self, resource: str) -> Effective:
         """Return which settings are in force for a resource: the one place where defaults come from."""
-        question = FindEffective(tenant=self._session.tenant, resource=resource)
-        found: Effective = await self._session.ask(question)
-        return found
+        return await self._session.ask(FindEffective(tenant=self._session.tenant, resource=resource))
 
     def agent(self, agent: str | None = None) -> str:
         """Return under which name files are held: the given one, $LEASEHOLD_AGENT, or this thread or task."""
@@ -307,7 +305,7 @@ class AsyncFiles:
     async def get_lease(self, lease_id: str) -> FileLease | None:
         """Return a lease by its id, whatever has become of it."""
         question = FindLease(tenant=self._session.tenant, lease_id=text("lease_id", lease_id))
-        found: LeaseStatus | None = await self._session.ask(question)
+        found = await self._session.ask(question)
         return None if found is None else file_lease(found)
 
     async def get_file_leases(self, file_path: AnyPath | FileName) -> "list[FileLease]":

@@ -10,7 +10,7 @@ from leasehold.client.aio.lease import AsyncHeldLease
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration
-from leasehold.engine.questions import FindLease, LeaseStatus
+from leasehold.engine.questions import FindLease
 from leasehold.errors import InvalidInput, LeaseLost
 from leasehold.files.aio.claiming import AsyncPart
 from leasehold.files.aio.guarded import AsyncGuardedFile
@@ -126,7 +126,7 @@ class AsyncHeldFiles(AsyncBlock):
         """Raise LeaseLost (or a kind of it) unless the registrar says that a lease stands, and is enough."""
         held.ensure()
         question = FindLease(tenant=self._session.tenant, lease_id=held.lease_id)
-        status: LeaseStatus | None = await self._session.ask(question)
+        status = await self._session.ask(question)
         if status is None or not status.is_live or status.lease.token != held.token:
             raise LeaseLost(
                 f"lease {held.lease_id} on {shown(held.resource)} does not stand any more; acquire it again",

@@ -155,9 +155,7 @@ class Files:
 
     def _preferred(self, resource: str) -> Effective:
         """Return which settings are in force for a resource: the one place where defaults come from."""
-        question = FindEffective(tenant=self._session.tenant, resource=resource)
-        found: Effective = self._session.ask(question)
-        return found
+        return self._session.ask(FindEffective(tenant=self._session.tenant, resource=resource))
 
     def agent(self, agent: str | None = None) -> str:
         """Return under which name files are held: the given one, $LEASEHOLD_AGENT, or this thread or task."""
@@ -303,7 +301,7 @@ class Files:
     def get_lease(self, lease_id: str) -> FileLease | None:
         """Return a lease by its id, whatever has become of it."""
         question = FindLease(tenant=self._session.tenant, lease_id=text("lease_id", lease_id))
-        found: LeaseStatus | None = self._session.ask(question)
+        found = self._session.ask(question)
         return None if found is None else file_lease(found)
 
     def get_file_leases(self, file_path: AnyPath | FileName) -> "list[FileLease]":

@@ -10,7 +10,7 @@ from leasehold.client.blocking.lease import HeldLease
 from leasehold.client.blocking.session import Session
 from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration
-from leasehold.engine.questions import FindLease, LeaseStatus
+from leasehold.engine.questions import FindLease
 from leasehold.errors import InvalidInput, LeaseLost
 from leasehold.files.blocking.claiming import Part
 from leasehold.files.blocking.guarded import GuardedFile
@@ -124,7 +124,7 @@ class HeldFiles(Block):
         """Raise LeaseLost (or a kind of it) unless the registrar says that a lease stands, and is enough."""
         held.ensure()
         question = FindLease(tenant=self._session.tenant, lease_id=held.lease_id)
-        status: LeaseStatus | None = self._session.ask(question)
+        status = self._session.ask(question)
         if status is None or not status.is_live or status.lease.token != held.token:
             raise LeaseLost(
                 f"lease {held.lease_id} on {shown(held.resource)} does not stand any more; acquire it again",

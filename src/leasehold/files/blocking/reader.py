@@ -6,7 +6,7 @@ from typing import Any
 
 from leasehold.client.blocking.session import Session
 from leasehold.client.inputs import page_query
-from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases, Waiter
+from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases
 from leasehold.errors import Held
 from leasehold.files.names import FileName
 from leasehold.files.questions import FindAround
@@ -32,7 +32,7 @@ class FileReader:
         after = None
         while True:
             asked = page_query(self._session.tenant, after=after, limit=_PAGE, **query)
-            page: list[LeaseStatus] = self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
+            page = self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
             found += page
             if len(page) < _PAGE:
                 return found
@@ -43,13 +43,11 @@ class FileReader:
         blocker, waiting = None, 0
         for name in names:
             tenant = self._session.tenant
-            around: list[LeaseStatus] = self._session.ask(
-                FindAround(tenant=tenant, resource=name.resource, against=mode)
-            )
+            around = self._session.ask(FindAround(tenant=tenant, resource=name.resource, against=mode))
             others = [status for status in around if status.lease.holder != agent]
             if others:
                 blocker = max(others, key=lambda status: status.expires_in)
-                waiters: list[Waiter] = self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
+                waiters = self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
                 waiting = len(waiters)
                 break
         return explained(error, blocker, waiting, Asked([name.path for name in names], agent, mode))

@@ -17,7 +17,7 @@ from leasehold.files.routes.bodies import AcquireFilesBody
 from leasehold.kernel.lease.commands import Acquire, ChangeMode, Wanted
 from leasehold.kernel.lease.model import Mode
 from leasehold.server.terms import Terms
-from leasehold.settings.questions import Effective, FindEffective
+from leasehold.settings.questions import FindEffective
 
 
 class FileClaims:
@@ -31,7 +31,7 @@ class FileClaims:
     async def acquire(self, data: AcquireFilesBody) -> list[LeaseStatus]:
         """Have an agent own files, folders and patterns; who is refused is told by whom, and what next."""
         names = without_covered([name_elsewhere(path, project=data.project) for path in data.paths])
-        preferred: Effective = await self._session.ask(
+        preferred = await self._session.ask(
             FindEffective(tenant=self._session.tenant, resource=names[0].resource)
         )
         data = replace(

@@ -45,14 +45,11 @@ class AsyncSettings:
 
     async def effective(self, *, resource: AnyPath | FileName = "") -> Effective:
         """Return everything that is in force for a resource, or in general."""
-        question = FindEffective(tenant=self._session.tenant, resource=_named(resource))
-        found: Effective = await self._session.ask(question)
-        return found
+        return await self._session.ask(FindEffective(tenant=self._session.tenant, resource=_named(resource)))
 
     async def list(self) -> list[SettingState]:
         """Return every setting, and behind them the values that were set for single resources."""
-        found: list[SettingState] = await self._session.ask(ListSettings(tenant=self._session.tenant))
-        return found
+        return await self._session.ask(ListSettings(tenant=self._session.tenant))
 
     async def _change(self, key: str, value: Value | None, resource: AnyPath | FileName) -> Changed:
         command = ChangeSetting(

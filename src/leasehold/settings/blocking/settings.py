@@ -46,14 +46,11 @@ class Settings:
 
     def effective(self, *, resource: AnyPath | FileName = "") -> Effective:
         """Return everything that is in force for a resource, or in general."""
-        question = FindEffective(tenant=self._session.tenant, resource=_named(resource))
-        found: Effective = self._session.ask(question)
-        return found
+        return self._session.ask(FindEffective(tenant=self._session.tenant, resource=_named(resource)))
 
     def list(self) -> list[SettingState]:
         """Return every setting, and behind them the values that were set for single resources."""
-        found: list[SettingState] = self._session.ask(ListSettings(tenant=self._session.tenant))
-        return found
+        return self._session.ask(ListSettings(tenant=self._session.tenant))
 
     def _change(self, key: str, value: Value | None, resource: AnyPath | FileName) -> Changed:
         command = ChangeSetting(
