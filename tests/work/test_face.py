@@ -186,6 +186,19 @@ async def test_a_request_can_be_named_and_asked_again(leases: Any) -> None:
         await leases.work.try_acquire("orders", 1, request_id="mine")
 
 
+async def test_a_hand_off_that_is_asked_for_again_is_not_answered_with_what_others_work_on(
+    leases: Any, strangers: Any, world: World
+) -> None:
+    first = await leases.work.try_acquire("orders", 1, ttl=5)
+    await leases.work.enqueue("orders", [2])
+    lost = await leases.work.succeed("orders", first.token, hand_off=True, request_id="mine")
+    assert await leases.work.succeed("orders", first.token, hand_off=True, request_id="mine") == lost
+    world.clock.advance(5)  # type: ignore[attr-defined]
+    assert (await strangers.work.try_acquire("orders", 2)).outcome == "ACQUIRED"
+    again = await leases.work.succeed("orders", first.token, hand_off=True, request_id="mine")
+    assert (again.outcome, again.next_offset, again.acquired) == ("NEXT_HINT", 2, None)
+
+
 async def test_another_client_meets_the_same_domain(leases: Any, strangers: Any) -> None:
     token = (await leases.work.try_acquire("orders", 1)).token
     assert (await strangers.work.try_acquire("orders", 1)).outcome == "ALREADY_ACQUIRED"

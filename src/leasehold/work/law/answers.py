@@ -68,7 +68,9 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     outcome: SucceedOutcome
     next_offset: int | None = None
     acquired: Acquired | None = None
-    """The next offset, in flight already, where a hand-off was asked for."""
+    """The next offset, in flight under this token, where a hand-off was asked for.
+
+    None in the answer to a retry if that has ended since: somebody else may work on it."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag=True):
