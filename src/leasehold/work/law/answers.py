@@ -52,7 +52,9 @@ class Acquired(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_default
     retry_count: int = 0
     """How often the offset has failed so far."""
     expires_in_ns: int | None = None
-    """How long the offset in flight stays so if nobody keeps it alive; None: until it is ended."""
+    """How long the offset in flight stays so if nobody keeps it alive; None: until it is ended.
+
+    It counts from some moment between the question and the answer, so rely on it from before you asked."""
     ended: bool = False
     """This answers a retry, and the offset that was acquired then is not in flight under this token now."""
 
@@ -100,7 +102,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     """What became of `keep_alive`."""
 
     expires_in_ns: int | None = None
-    """How long the offset stays in flight if nobody keeps it alive again; None: until it is ended."""
+    """How long the offset stays in flight if nobody keeps it alive again; None: until it is ended.
+
+    Rely on it from before you asked."""
 
     @property
     def expires_in(self) -> float | None:
