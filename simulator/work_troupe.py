@@ -191,7 +191,11 @@ class WorkPlay:
         self, command: Command, outcome: Outcome, domain: TrueDomain, moment: Moment
     ) -> str | None:
         """Hold an answer, that nobody else came between, against the domain as it is."""
-        if not isinstance(outcome, Acquired) or self._true.unasked_position > moment.position:
+        if self._true.unasked_position > moment.position:
+            return None
+        if isinstance(outcome, Succeeded | Failed):
+            return self._told_of_hand_off(command, outcome, domain)
+        if not isinstance(outcome, Acquired):
             return None
         assert isinstance(command, TryAcquire)
         if command.request_id in self._true.caused and outcome.outcome != "ACQUIRED":
@@ -210,6 +214,20 @@ class WorkPlay:
             case _:
                 right = domain.is_terminal(offset) and offset not in domain.failed
         return None if right else "that is not so"
+
+    def _told_of_hand_off(
+        self, command: Command, outcome: Succeeded | Failed, domain: TrueDomain
+    ) -> str | None:
+        """Hold what was handed off, perhaps long ago, against what is in flight."""
+        _, event = self._true.caused[command.request_id]
+        if not isinstance(event, WorkAcquired):
+            return None
+        flying = domain.flight is not None and domain.flight.fence == event.fence
+        if not flying:
+            self._cast.note("hand-off repeated after its end")
+        return (
+            None if flying == (outcome.acquired is not None) else "it is in flight, or is not, against that"
+        )
 
     def _is_justified(self, command: Any, refusal: Refusal, domain: TrueDomain, moment: Moment) -> bool:
         """A refusal has changed nothing, so its reason is still there, unless time has removed it since."""

@@ -34,6 +34,7 @@ def test_work_goes_through_everything_that_leases_do() -> None:
     assert min(noted[name] for name in (*often, "refused: NO_LEASE", "refused: BACKLOG_ORDERING")) > 80
     seldom = ("work.failed", "carried over", "started over", "worker died", "worker paused")
     assert min(noted[name] for name in seldom) > 10
+    assert noted["hand-off repeated after its end"] > 0
 
 
 def found(**others: Any) -> str:
@@ -144,6 +145,11 @@ def test_a_range_that_is_let_go_of_with_old_history() -> None:
         return [key for key in state.of(WORK) if "\x01done\x01" in key]
 
     assert "work was let go of" in found(forgotten=careless)
+
+
+def test_a_hand_off_that_is_told_again_though_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finish, "_handed_off_again", rules.acquired_again)
+    assert "it is in flight, or is not" in found()
 
 
 def test_a_token_of_another_request() -> None:

@@ -18,6 +18,7 @@ from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
 from leasehold.work.blocking.pool import Pool
 from leasehold.work.consuming import Backoff, Message, Progress, Schedule, reason_of
+from leasehold.work.law.commands import KeepAlive, TryAcquire
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 
@@ -246,6 +247,81 @@ async def test_an_offset_that_was_lost_while_it_rested_is_not_begun_again(
     progress, _ = await asyncio.gather(consuming, finish())
     assert (progress.lost, progress.skipped) == (1, 1)
     assert handler.seen == [("a", 0, 1)], "the second attempt is another's"
+
+
+@pytest.mark.parametrize(("late", "attempts"), [(TryAcquire, 0), (KeepAlive, 1)])
+async def test_an_answer_that_comes_after_the_ttl_starts_no_handler(
+    world: World, late: type, attempts: int
+) -> None:
+    # Somebody else has the offset by then: it was to be begun, or its second attempt was.
+    client, other, handler = world.connect(), world.connect(), Handler({("a", 0): 1})
+    session = client.target._session if world.blocking else client._session
+    send, theirs = session.send, list[Any]()
+
+    def slow(command: Any) -> Any:
+        outcome = send(command)
+        if isinstance(command, late) and not theirs:
+            world.clock.advance(60)  # type: ignore[attr-defined]
+            theirs.append(other.target.work.try_acquire("a", 0))
+        return outcome
+
+    async def slow_async(command: Any) -> Any:
+        outcome = await send(command)
+        if isinstance(command, late) and not theirs:
+            world.clock.advance(60)  # type: ignore[attr-defined]
+            theirs.append(await other.work.try_acquire("a", 0))
+        return outcome
+
+    async def finish() -> None:
+        async for entry in other.watch(after=0):
+            if entry.event.type == "work.awaited":
+                await other.work.succeed("a", theirs[0].token)
+                return
+
+    session.send = slow if world.blocking else slow_async
+    consuming = _aside(world, client, handler, messages("a", 1), backoff=AT_ONCE)
+    progress, _ = await asyncio.gather(consuming, finish())
+    assert theirs[0].outcome == "ACQUIRED"
+    assert (progress.skipped, len(handler.seen)) == (1, attempts)
+
+
+async def test_a_consumer_that_was_stopped_past_the_ttl_starts_no_handler(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It was answered in time, and has not begun yet.
+    client, handler = world.connect(), Handler()
+    kind = type(client.target.work if world.blocking else client.work)
+    try_acquire, tokens = kind.try_acquire, list[str]()
+
+    def note(acquired: Any) -> Any:
+        if not tokens:
+            world.clock.advance(60)  # type: ignore[attr-defined]
+        tokens.append(acquired.token)
+        return acquired
+
+    def stopped(self: Any, *given: Any, **named: Any) -> Any:
+        return note(try_acquire(self, *given, **named))
+
+    async def stopped_async(self: Any, *given: Any, **named: Any) -> Any:
+        return note(await try_acquire(self, *given, **named))
+
+    monkeypatch.setattr(kind, "try_acquire", stopped if world.blocking else stopped_async)
+    progress = await client.work.consume(handler.of(world), source=messages("a", 1), backoff=AT_ONCE)
+    assert (progress.lost, progress.processed, len(tokens)) == (1, 1, 2)
+    assert handler.seen == [("a", 0, 2)], "the first attempt was never begun"
+
+
+async def test_a_handler_can_see_that_its_offset_was_not_kept_alive_in_time(world: World) -> None:
+    client, seen = world.connect(), list[bool]()
+
+    def slow(message: Message) -> None:
+        seen.append(message.is_lost)
+        if len(seen) == 1:
+            world.clock.advance(60)  # type: ignore[attr-defined]
+            seen.append(message.is_lost)
+
+    progress = await client.work.consume(slow, source=messages("a", 1), backoff=AT_ONCE)
+    assert (seen, progress.lost, progress.processed) == ([False, True, False], 1, 1)
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.errors import InvalidInput, LeaseTerminal, LimitExceeded
+from leasehold.engine.trust import Trust
+from leasehold.errors import InvalidInput, LeaseExpired, LeaseTerminal, LimitExceeded
 from leasehold.work import (
     BacklogOrderingException,
     LeaseNotFoundException,
@@ -184,6 +185,78 @@ async def test_a_request_can_be_named_and_asked_again(leases: Any) -> None:
     assert await leases.work.succeed("orders", first.token, request_id="done") == done
     with pytest.raises(LeaseTerminal, match="ended since"):
         await leases.work.try_acquire("orders", 1, request_id="mine")
+
+
+async def test_a_hand_off_that_is_asked_for_again_is_not_answered_with_what_others_work_on(
+    leases: Any, strangers: Any, world: World
+) -> None:
+    first = await leases.work.try_acquire("orders", 1, ttl=5)
+    await leases.work.enqueue("orders", [2])
+    lost = await leases.work.succeed("orders", first.token, hand_off=True, request_id="mine")
+    assert await leases.work.succeed("orders", first.token, hand_off=True, request_id="mine") == lost
+    world.clock.advance(5)  # type: ignore[attr-defined]
+    assert (await strangers.work.try_acquire("orders", 2)).outcome == "ACQUIRED"
+    again = await leases.work.succeed("orders", first.token, hand_off=True, request_id="mine")
+    assert (again.outcome, again.next_offset, again.acquired) == ("NEXT_HINT", 2, None)
+
+
+def session_of(world: World, client: Any) -> Any:
+    return client.target._session if world.blocking else client._session
+
+
+def delay_answers(world: World, client: Any, seconds: float) -> None:
+    """Let every answer to a command travel for so long."""
+    session = session_of(world, client)
+    send = session.send
+
+    def slow(command: Any) -> Any:
+        outcome = send(command)
+        world.clock.advance(seconds)  # type: ignore[attr-defined]
+        return outcome
+
+    async def slow_async(command: Any) -> Any:
+        outcome = await send(command)
+        world.clock.advance(seconds)  # type: ignore[attr-defined]
+        return outcome
+
+    session.send = slow if world.blocking else slow_async
+
+
+async def test_an_answer_that_comes_after_the_ttl_is_not_relied_on(
+    leases: Any, strangers: Any, world: World
+) -> None:
+    held = await leases.work.try_acquire("orders", 1, ttl=5)
+    await leases.work.enqueue("orders", [2])
+    delay_answers(world, leases, 4.9)
+    assert (await leases.work.keep_alive("orders", held.token)).expires_in == 5
+    delay_answers(world, leases, 0.1)  # 5 seconds in all.
+    with pytest.raises(LeaseExpired, match="too late"):
+        await leases.work.keep_alive("orders", (await strangers.work.try_acquire("orders", 1, ttl=5)).token)
+    with pytest.raises(LeaseTerminal, match="ended since"):
+        await leases.work.try_acquire("orders", 1, ttl=5)
+    assert (await leases.work.try_acquire("others", 1, ttl=5.1)).outcome == "ACQUIRED"
+    assert (await leases.work.try_acquire("more", 1)).outcome == "ACQUIRED", "without a TTL there is no hurry"
+
+
+@pytest.mark.parametrize("verb", ["succeed", "fail"])
+async def test_a_hand_off_whose_answer_comes_after_the_ttl_is_a_hint(
+    leases: Any, world: World, verb: str
+) -> None:
+    held = await leases.work.try_acquire("orders", 1, ttl=5, max_retries=0)
+    await leases.work.enqueue("orders", [2])
+    delay_answers(world, leases, 5)
+    ended = await getattr(leases.work, verb)("orders", held.token, hand_off=True)
+    assert (ended.next_offset, ended.acquired) == (2, None)
+
+
+async def test_what_was_acquired_and_is_not_relied_on_is_given_back(world: World, strangers: Any) -> None:
+    careful = world.connect(trust=Trust(margin_ns=10**9, drift_ppm=0))
+    delay_answers(world, careful, 4)  # The registrar's 5 seconds are not over yet.
+    with pytest.raises(LeaseTerminal):
+        await careful.work.try_acquire("orders", 1, ttl=5)
+    session_of(world, careful).hear_all()
+    again = await strangers.work.try_acquire("orders", 1)
+    assert (again.outcome, again.retry_count) == ("ACQUIRED", 0)
 
 
 async def test_another_client_meets_the_same_domain(leases: Any, strangers: Any) -> None:

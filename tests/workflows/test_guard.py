@@ -253,6 +253,7 @@ def test_a_lease_whose_time_is_over_is_refused_without_asking(clock: FakeClock) 
 
 
 def test_the_bus_switches_a_guard_to_the_successor_and_only_to_a_higher_token(guard: Guard) -> None:
+    guard.set_lease("lease", token=1)
     guard.process(granted("first", 10, 0, EventType.LEASE_CLAIMED), str)
     assert guard.check(act(0, "first"))
     guard.process(granted("second", 20, 4), str)
@@ -300,6 +301,24 @@ def test_a_lease_that_ended_allows_nothing_until_the_next_claim(guard: Guard, ki
         guard.check(act(0))
     guard.follow(granted("next", 2, 1))
     assert guard.check(act(1, "next"))
+
+
+def test_a_guard_that_was_told_no_token_is_not_taken_back_by_what_the_bus_tells_from_before(
+    guard: Guard,
+) -> None:
+    for epoch in (0, 1, 2):
+        guard.process(act(epoch), str)
+    payload = {"old_lease_id": "first", "new_lease_id": "second", "transfer_epoch": 0, "new_token": 5}
+    transfer = Action(action_type="lease_transfer", lease_id="first", epoch=0, payload=payload)
+
+    guard.follow(granted("first", 4, 0, EventType.LEASE_CLAIMED))
+    guard.follow(Delivery(position=2, workflow_id="w", message=transfer, token=4))
+
+    assert guard.position == ("lease", 0, 2)
+    guard.follow(granted("lease", 7, 1))
+    assert guard.position == ("lease", 7, 2)
+    guard.follow(granted("next", 9, 1))
+    assert guard.position == ("next", 9, 2), "the position never goes back"
 
 
 def test_a_transfer_action_on_the_bus_switches_to_the_new_lease(guard: Guard) -> None:
@@ -518,6 +537,41 @@ async def test_what_a_durable_guard_was_told_by_the_bus_survives_it(
         await restarted.process(delivery, processed.append)
 
     assert processed == [later]
+
+
+@pytest.mark.parametrize("durable_as", [None, "node"])
+async def test_a_guard_that_was_told_only_the_id_of_its_lease_stays_with_it_whatever_came_before(
+    leases: Any, strangers: Any, durable_as: str | None
+) -> None:
+    subscription = await leases.workflows.bus.subscribe("node")
+    first = await leases.workflows.claim("order-1")
+    early = await first.emit("compute")
+    if durable_as is not None:
+        await leases.workflows.guard("order-1", durable_as=durable_as).process(early, str)
+    await leases.workflows.manager.revoke_lease(first.lease_id, "hangs")
+    second = await strangers.workflows.claim("order-1")
+    later = [await second.emit("compute") for _ in range(2)]
+    guard, processed = leases.workflows.guard("order-1", durable_as=durable_as), list[Action]()
+    guard.set_lease(second.lease_id, epoch=later[0].epoch)
+
+    for delivery in await subscription.poll():
+        if delivery.message == early:
+            with pytest.raises(LeaseViolation):
+                await guard.process(delivery, processed.append)
+        else:
+            await guard.process(delivery, processed.append)
+
+    assert processed == later
+    assert guard.position == (second.lease_id, second.token, later[1].epoch)
+    third = await _after(second, leases)
+    await guard.process((await subscription.poll())[-1], str)
+    assert guard.expected_lease_id == third.lease_id
+
+
+async def _after(orchestrator: Any, leases: Any) -> Any:
+    """Let somebody else lead its workflow."""
+    await orchestrator.release()
+    return await leases.workflows.claim(orchestrator.workflow_id)
 
 
 async def test_loading_never_takes_back_what_the_bus_has_told(leases: Any) -> None:

@@ -11,7 +11,6 @@ from leasehold.client.held import AnyHeldLease
 from leasehold.client.session import AnySession
 from leasehold.engine.keeper import Keeper
 from leasehold.engine.kept import Kept
-from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError, LeaseLost
 from leasehold.kernel.lease.commands import Release, Renew
 from leasehold.kernel.lease.model import Lease, ReleaseReason
@@ -31,10 +30,9 @@ class Step(msgspec.Struct, frozen=True, eq=False):
 class Holdings:
     """The leases that one client keeps, and who is in the middle of getting one, or of giving one back."""
 
-    def __init__(self, session: AnySession, trust: Trust) -> None:
+    def __init__(self, session: AnySession) -> None:
         self._session = session
-        self._trust = trust
-        self.keeper = Keeper(session.desk, session.clock, trust)
+        self.keeper = Keeper(session.desk, session.clock, session.trust)
         self._announcer = Announcer()
         self.held: dict[str, AnyHeldLease] = {}
         self.under_way: dict[Step, None] = {}
@@ -55,7 +53,7 @@ class Holdings:
             if on_lost is not None:
                 self._announcer.announce(on_lost, loss)
 
-        deadline_ns = self._trust.deadline_ns(sent_ns, expires_in_ns)
+        deadline_ns = self._session.trust.deadline_ns(sent_ns, expires_in_ns)
         self._keep(held, Kept(held.granted, deadline_ns, self._session.clock, on_lost=lose))
 
     def keep_again(self, held: AnyHeldLease, kept: Kept) -> None:

@@ -9,6 +9,7 @@ from leasehold.client.inputs import name
 from leasehold.client.waits import LOOK_EVERY_SECONDS
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.desk import Desk
+from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError
 from leasehold.kernel.ledger.commands import Command
 
@@ -24,6 +25,7 @@ class AnySession:
         tenant: str = "default",
         holder: str | None = None,
         clock: Clock | None = None,
+        trust: Trust | None = None,
     ) -> None:
         self.desk = desk
         self.ids = desk.ids
@@ -32,6 +34,7 @@ class AnySession:
         self.tenant = name("tenant", tenant)
         self.holders = Holders(None if holder is None else name("holder", holder), caller)
         self.clock = clock or SystemClock()
+        self.trust = trust or Trust()
         self.is_closed = False
         self._unheard: dict[object, None] = {}
         """What was sent blindly, and has no outcome yet."""
@@ -48,6 +51,12 @@ class AnySession:
         other.__dict__.update(self.__dict__)
         other.holders = Holders(name("holder", holder), self.caller)
         return other
+
+    def is_over(self, sent_ns: int, expires_in_ns: int | None) -> bool:
+        """Say whether something may have ended by now, by the answer to what was sent then; None: never."""
+        if expires_in_ns is None:
+            return False
+        return self.clock.tick_ns() >= self.trust.deadline_ns(sent_ns, expires_in_ns)
 
     def send_blindly(self, command: Command) -> None:
         """Send a command without waiting for its outcome; closing the client, or its end, does that."""

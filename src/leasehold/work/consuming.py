@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from leasehold.client.session import AnySession
 from leasehold.errors import InvalidInput
 from leasehold.kernel.ledger.limits import REASON_BYTES
 from leasehold.work.law.answers import Acquired
@@ -46,7 +47,7 @@ class Message:
 
     @property
     def is_lost(self) -> bool:
-        """Say whether the offset was lost: somebody else may work on it by now, so stop."""
+        """Say whether the offset was lost, or may be: somebody else may work on it by now, so stop."""
         return self._held.is_lost
 
 
@@ -114,19 +115,40 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 class Held:
     """An offset in the hands of this consumer."""
 
-    def __init__(self, domain: str, payload: object, acquired: Acquired) -> None:
+    def __init__(self, domain: str, payload: object, acquired: Acquired, session: AnySession) -> None:
         self.domain = domain
         self.offset = acquired.offset
         self.payload: Any = payload
         self.token = str(acquired.token)
         self.retry_count = acquired.retry_count
         self.acquired_at_millis = acquired.acquired_at_millis or 0
-        self.kept_at = time.monotonic()
-        self.is_lost = False
+        self._session = session
+        self._sent_ns = 0
+        self._expires_in_ns: int | None = None
+        self._was_lost = False
         self.verdict: Literal["succeed", "fail"] | None = None
         """What became of the last attempt, as long as the registrar has not heard of it."""
         self.reason = ""
         self.request_id = ""
+
+    def believe(self, sent_ns: int, expires_in_ns: int | None) -> None:
+        """Rely on the offset for so long, by the answer to what was sent then."""
+        if sent_ns >= self._sent_ns:  # Else we have heard something newer meanwhile.
+            self._sent_ns, self._expires_in_ns = sent_ns, expires_in_ns
+
+    def lose(self) -> None:
+        """Take note that somebody else may have the offset by now."""
+        self._was_lost = True
+
+    @property
+    def is_lost(self) -> bool:
+        """Say whether the offset was lost, or was not kept alive for so long that it may be."""
+        return self._was_lost or self._session.is_over(self._sent_ns, self._expires_in_ns)
+
+    @property
+    def unheard_ns(self) -> int:
+        """Return for how long nobody has heard that it is still ours."""
+        return self._session.clock.tick_ns() - self._sent_ns
 
 
 class Line:

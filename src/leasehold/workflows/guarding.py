@@ -63,8 +63,10 @@ class AnyGuard:
         self.policy = policy
         self.expected_lease_id: str | None = None
         self.token = 0
-        """Of the expected lease, as far as it is known; the bus switches only to a higher one."""
+        """Of the expected lease, or 0 while it is not known; the bus switches only to a higher one."""
         self.last_processed_epoch = NOTHING_PROCESSED
+        self._is_met = True
+        """Whether what the bus tells from now on is later than the expected lease, and not from before it."""
         self._strict = policy == STRICT
         self._clock = clock or SystemClock()
         self._metadata: LeaseMetadata | None = None
@@ -89,8 +91,9 @@ class AnyGuard:
     ) -> None:
         """Expect this lease from now on.
 
-        `token` makes sure that nothing but a later lease replaces it, or is replaced by it. `epoch` is the
-        first one under it. With `LeaseMetadata`, the lease is refused once its time is over, unless it is
+        `token` makes sure that nothing but a later lease replaces it, or is replaced by it. Without it, no
+        grant on the bus replaces the lease before the bus has told of this one. `epoch` is the first one
+        under it. With `LeaseMetadata`, the lease is refused once its time is over, unless it is
         set again.
         """
         if not isinstance(lease, str | UUID | LeaseMetadata):
@@ -111,8 +114,8 @@ class AnyGuard:
                     recommendation="set the workflow's present lease",
                 )
             )
-        self.expected_lease_id, self.token, self._over = lease_id, token, ""
-        self._metadata, self._deadline_ns = metadata, None
+        self._expect(lease_id, token)
+        self._metadata = metadata
         if metadata is not None:
             self._deadline_ns = self._clock.tick_ns() + int(metadata.remaining_ttl() * _NANOSECONDS)
         if epoch is not None:
@@ -158,9 +161,11 @@ class AnyGuard:
         if isinstance(message, Action):
             if message.action_type == ActionType.LEASE_TRANSFER:
                 payload = message.payload
+                self._meet(message.lease_id, delivery.token)
                 self._switch(payload["new_lease_id"], payload["new_token"], message.epoch + 1)
             return
         payload, kind = message.payload, message.event_type
+        self._meet(payload.get("lease_id"), payload.get("token", 0))
         if kind in _GRANTS:
             self._switch(payload["lease_id"], payload["token"], payload["epoch"])
         elif payload.get("lease_id") == self.expected_lease_id:
@@ -169,11 +174,16 @@ class AnyGuard:
             elif kind is EventType.STATE_CHANGED:
                 self.advance(payload["epoch"])
 
+    def _meet(self, lease_id: str | None, token: int) -> None:
+        """Take note of a lease that the bus, or the registrar, tells of: what follows that one is later."""
+        if lease_id is not None and lease_id == self.expected_lease_id:
+            self.token, self._is_met = max(self.token, token), True
+
     def _switch(self, lease_id: str, token: int, epoch: int) -> None:
-        if lease_id == self.expected_lease_id:  # It is known already, perhaps without its token.
-            self.token = max(self.token, token)
-            self.last_processed_epoch = max(self.last_processed_epoch, epoch - 1)
-        elif token > self.token:
+        epoch = max(epoch, self.last_processed_epoch + 1)
+        if lease_id == self.expected_lease_id:
+            self.last_processed_epoch = epoch - 1
+        elif token > self.token and self._is_met:
             self.set_lease(lease_id, token=token, epoch=epoch)
 
     def restore(self, mark: Mark) -> None:
@@ -199,6 +209,7 @@ class AnyGuard:
     def _expect(self, lease_id: str, token: int) -> None:
         self.expected_lease_id, self.token, self._over = lease_id, token, ""
         self._metadata, self._deadline_ns = None, None
+        self._is_met = token > 0
 
     def believe(self, action: Action, known: Known) -> None:
         """Take the registrar's word: expect the lease that it says is the workflow's, or raise why not."""
@@ -230,6 +241,7 @@ class AnyGuard:
             self._refuse(
                 self._violation(action, "its orchestrator did not emit this action", workflow.lease_id)
             )
+        self._meet(action.lease_id, workflow.token)
         if action.lease_id != self.expected_lease_id:
             self._expect(action.lease_id, workflow.token)
         elif self._deadline_ns is not None:

@@ -141,6 +141,18 @@ def test_a_hand_off_acquires_the_head_in_the_same_commit(house: WorkHouse, end: 
     assert house.succeed("A", ended.acquired.token).next_offset == 3
 
 
+@pytest.mark.parametrize("end", ["succeed", "fail"])
+def test_a_hand_off_that_is_asked_for_again_after_it_has_ended_is_a_hint(house: WorkHouse, end: str) -> None:
+    token = house.token("A", 1, max_retries=0, ttl_ns=SECOND)
+    house.acquire("A", 2)
+    handed = getattr(house, end)("A", token, hand_off=True, request_id="again")
+    house.clock.advance(1)
+    house.acquire("A", 2)  # Its time is over: it is given up, or somebody else has it.
+    again = getattr(house, end)("A", token, hand_off=True, request_id="again")
+    assert (again.outcome, again.next_offset) == (handed.outcome, 2)
+    assert (handed.acquired.offset, again.acquired) == (2, None)
+
+
 def test_a_hand_off_without_a_backlog_acquires_nothing(house: WorkHouse) -> None:
     ended = house.succeed("A", house.token("A", 1), hand_off=True)
     assert (ended.outcome, ended.acquired) == ("NO_BACKLOG", None)

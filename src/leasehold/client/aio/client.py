@@ -68,9 +68,9 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         clock: Clock | None = None,
         trust: Trust | None = None,
     ) -> None:
-        session = AsyncSession(desk, tenant=tenant, holder=holder, clock=clock)
+        session = AsyncSession(desk, tenant=tenant, holder=holder, clock=clock, trust=trust)
         super().__init__(session)
-        self._holdings = Holdings(session, trust or Trust())
+        self._holdings = Holdings(session)
         waiting_room = AsyncWaitingRoom(session)
         self._terms = AsyncTerms(session, self._holdings, waiting_room)
         self._claims = AsyncClaims(session, self._holdings, waiting_room, self._terms)

@@ -13,6 +13,7 @@ from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
 from leasehold.engine.port import Progress
 from leasehold.engine.questions import AnswerType, Question
+from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
 from leasehold.kernel.ledger.commands import Command
 
@@ -27,9 +28,15 @@ class AsyncSession(AnySession):
     """Sends commands, asks questions, and has jobs done."""
 
     def __init__(
-        self, desk: Desk, *, tenant: str = "default", holder: str | None = None, clock: Clock | None = None
+        self,
+        desk: Desk,
+        *,
+        tenant: str = "default",
+        holder: str | None = None,
+        clock: Clock | None = None,
+        trust: Trust | None = None,
     ) -> None:
-        super().__init__(desk, AsyncCalls.caller, tenant=tenant, holder=holder, clock=clock)
+        super().__init__(desk, AsyncCalls.caller, tenant=tenant, holder=holder, clock=clock, trust=trust)
         self.calls = AsyncCalls(desk)
 
     async def send(self, command: Command) -> Outcome:

@@ -68,9 +68,9 @@ class Client(Reader, Upkeep):
         clock: Clock | None = None,
         trust: Trust | None = None,
     ) -> None:
-        session = Session(desk, tenant=tenant, holder=holder, clock=clock)
+        session = Session(desk, tenant=tenant, holder=holder, clock=clock, trust=trust)
         super().__init__(session)
-        self._holdings = Holdings(session, trust or Trust())
+        self._holdings = Holdings(session)
         waiting_room = WaitingRoom(session)
         self._terms = Terms(session, self._holdings, waiting_room)
         self._claims = Claims(session, self._holdings, waiting_room, self._terms)

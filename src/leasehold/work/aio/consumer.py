@@ -1,9 +1,10 @@
 """A consumer: takes messages from a source, and has each processed once, in order within its domain.
 
 Promised: a handler is started only for an offset that was acquired just then, or is held for another attempt;
-never for one that somebody else has in flight. An offset is kept alive from its acquisition to its end, also
-while it waits for another attempt. A handler whose offset was lost is not believed: the registrar is asked
-again what became of the offset.
+never for one that somebody else has in flight. That is judged by our own clock, from before each question was
+sent, so that neither a slow answer nor a stop of this process starts one. An offset is kept alive from its
+acquisition to its end, also while it waits for another attempt. A handler whose offset was lost is not
+believed: the registrar is asked again what became of the offset.
 
 Not promised: that a handler is never run twice for one offset. One that is stopped for longer than the TTL
 loses it, and a successor begins while it may go on; the fencing token tells them apart.
@@ -31,7 +32,7 @@ from leasehold.work.consuming import (
     reason_of,
 )
 from leasehold.work.errors import BacklogOrderingException
-from leasehold.work.law.answers import Acquired, AcquireOutcome, FailOutcome
+from leasehold.work.law.answers import AcquireOutcome, FailOutcome
 
 if TYPE_CHECKING:
     from leasehold.work.aio.face import AsyncWork
@@ -55,7 +56,7 @@ class AsyncConsumer:
         handler: Handler,
         *,
         backoff: Backoff,
-        ttl_seconds: float,
+        ttl_ns: int,
         concurrency: int,
         stop: Callable[[], bool] | None,
         tell: Callable[[Progress], None] | None,
@@ -64,7 +65,8 @@ class AsyncConsumer:
         self._work = work
         self._handler = checked_handler(handler)
         self._backoff = backoff
-        self._keep_every = ttl_seconds / 3
+        self._keep_every_ns = ttl_ns // 3
+        self._session = session
         self._concurrency = concurrency
         self._tell = tell
         self._told_at = 0.0
@@ -128,6 +130,10 @@ class AsyncConsumer:
         if held is None:
             return
         if held.verdict is None:
+            if held.is_lost:  # This process may have been stopped since it was answered.
+                self._lose(line, held)
+                self._schedule.go_on(line)
+                return
             await self._attempt(held)
         await self._settle(line, held)
 
@@ -135,6 +141,7 @@ class AsyncConsumer:
         """Ask for the next offset of a domain; return it if it is ours to begin with now."""
         offset, payload, _ = line.pending[0]
         line.request_id = line.request_id or self._ids.name()
+        sent_ns = self._session.clock.tick_ns()
         try:
             acquired = await self._work.try_acquire(
                 line.domain, offset, wake=line.address, request_id=line.request_id
@@ -150,7 +157,9 @@ class AsyncConsumer:
         line.request_id = ""
         match acquired.outcome:
             case AcquireOutcome.ACQUIRED:
-                return self._begin(line, payload, acquired)
+                line.held = Held(line.domain, payload, acquired, self._session)
+                line.held.believe(sent_ns, acquired.expires_in_ns)
+                return self._begin(line, line.held)
             case AcquireOutcome.ENQUEUED | AcquireOutcome.ALREADY_ACQUIRED:
                 self._wait(line, acquired.expires_in)
             case _:
@@ -171,8 +180,8 @@ class AsyncConsumer:
         seconds = _ASK_AGAIN_SECONDS if expires_in is None else min(expires_in + 0.001, _ASK_AGAIN_SECONDS)
         self._schedule.rest(line, seconds, until_rung=True)
 
-    def _begin(self, line: Line, payload: object, acquired: Acquired) -> Held | None:
-        line.held = held = Held(line.domain, payload, acquired)
+    def _begin(self, line: Line, held: Held) -> Held | None:
+        """Return an offset that was acquired, unless somebody has failed at it a moment ago."""
         now_millis = time.time_ns() // 1_000_000
         seconds = self._backoff.remaining(held.acquired_at_millis, held.retry_count, now_millis)
         if seconds > 0:
@@ -183,17 +192,21 @@ class AsyncConsumer:
     async def _resume(self, line: Line, held: Held) -> Held | None:
         """Return an offset that has rested, if it is still ours: it may have been lost unnoticed."""
         try:
-            await self._work.keep_alive(held.domain, held.token)
+            await self._keep_alive(held)
         except LeaseLost:
             self._lose(line, held)
             self._schedule.go_on(line)
             return None
-        held.kept_at = time.monotonic()
         return held
+
+    async def _keep_alive(self, held: Held) -> None:
+        sent_ns = self._session.clock.tick_ns()
+        kept = await self._work.keep_alive(held.domain, held.token)
+        held.believe(sent_ns, kept.expires_in_ns)
 
     def _lose(self, line: Line, held: Held) -> None:
         line.held = None
-        held.is_lost = True
+        held.lose()
         self._schedule.note("lost")
 
     async def _attempt(self, held: Held) -> None:
@@ -237,19 +250,16 @@ class AsyncConsumer:
 
     async def _keep(self) -> None:
         """Keep all offsets alive that are in our hands, until nobody works on any."""
-        while await self._pool.pause(self._keep_every / 4):
+        while await self._pool.pause(self._keep_every_ns / 4e9):
             for held in self._schedule.held():
-                now = time.monotonic()
-                if held.is_lost or now - held.kept_at < self._keep_every:
+                if held.is_lost or held.unheard_ns < self._keep_every_ns:
                     continue
                 try:
-                    await self._work.keep_alive(held.domain, held.token)
+                    await self._keep_alive(held)
                 except LeaseLost:
-                    held.is_lost = True
+                    held.lose()
                 except StoreError as error:
                     _logger.warning("%s %s is not kept alive: %s", held.domain, held.offset, error)
-                else:
-                    held.kept_at = now
 
     def _tell_progress(self) -> None:
         now = time.monotonic()

@@ -6,20 +6,23 @@ one token.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import Duration, duration_ns, several, sought, text, whole_number
 from leasehold.engine.desk import answer_of
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
-from leasehold.errors import InvalidInput, LeaseTerminal, error_of
+from leasehold.errors import InvalidInput, LeaseExpired, LeaseTerminal, error_of
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.work.aio.consumer import AsyncConsumer
 from leasehold.work.consuming import Backoff, Handler, Progress, Source
 from leasehold.work.errors import LeaseNotFoundException, TokenMismatchException
 from leasehold.work.law.answers import (
     Acquired,
+    AcquireOutcome,
     Failed,
     FailOutcome,
     GivenBack,
@@ -51,6 +54,7 @@ from leasehold.work.questions import (
 )
 
 OnMismatch = Literal["raise", "ignore"]
+_Ended = TypeVar("_Ended", Succeeded, Failed)
 
 
 class AsyncWork:
@@ -106,6 +110,9 @@ class AsyncWork:
         a failed attempt; without one it is yours until you end it. `max_retries` is how often it may fail and
         still be tried again. `wake` is an address to ring at, for consumers. `request_id` makes a later call
         with the same arguments a retry of this one.
+
+        Raises `LeaseTerminal` if what was acquired has ended since, or may have: a retry can be late, and so
+        can the answer.
         """
         command = TryAcquire(
             **self._said(domain, request_id),
@@ -116,8 +123,9 @@ class AsyncWork:
             ),
             wake=text("wake", wake),
         )
+        sent_ns = self._session.clock.tick_ns()
         acquired = answer_of(await self._session.send(command), Acquired)
-        if acquired.ended:
+        if acquired.ended or not self._is_ours(acquired, domain, sent_ns):
             raise LeaseTerminal(
                 f"request {command.request_id} acquired offset {offset} of {domain} under token "
                 f"{acquired.token}, which has ended since; ask again with a new request id",
@@ -137,7 +145,8 @@ class AsyncWork:
     ) -> Succeeded:
         """Say that the offset in flight is processed; `next_offset` is the head of the backlog, if any.
 
-        With `hand_off` that is acquired in the same commit, and `acquired` has its token. Raises
+        With `hand_off` that is acquired in the same commit, and `acquired` has its token, unless it has
+        ended since, or may have: a retry can be late, and so can the answer. Raises
         `LeaseNotFoundException` or `TokenMismatchException` if the token is not that of the offset in flight;
         with `on_mismatch="ignore"` the outcome is IGNORED then.
         """
@@ -146,12 +155,14 @@ class AsyncWork:
             token=text("token", token),
             hand_off=self._hand_off if hand_off is None else hand_off,
         )
+        sent_ns = self._session.clock.tick_ns()
         try:
-            return answer_of(await self._session.send(command), Succeeded)
+            succeeded = answer_of(await self._session.send(command), Succeeded)
         except (LeaseNotFoundException, TokenMismatchException):
             if not self._ignores(on_mismatch):
                 raise
             return Succeeded(outcome=SucceedOutcome.IGNORED)
+        return self._handed_off(succeeded, domain, sent_ns)
 
     async def fail(
         self,
@@ -176,12 +187,14 @@ class AsyncWork:
             max_retries=None if max_retries is None else whole_number("max_retries", max_retries),
             hand_off=self._hand_off if hand_off is None else hand_off,
         )
+        sent_ns = self._session.clock.tick_ns()
         try:
-            return answer_of(await self._session.send(command), Failed)
+            failed = answer_of(await self._session.send(command), Failed)
         except (LeaseNotFoundException, TokenMismatchException):
             if not self._ignores(on_mismatch):
                 raise
             return Failed(outcome=FailOutcome.IGNORED)
+        return self._handed_off(failed, domain, sent_ns)
 
     async def give_back(self, domain: str, token: str) -> int:
         """Let the offset in flight go back to the head of the backlog, uncounted; return which one it is."""
@@ -189,9 +202,20 @@ class AsyncWork:
         return answer_of(await self._session.send(command), GivenBack).offset
 
     async def keep_alive(self, domain: str, token: str, *, ttl: Duration | None = None) -> Kept:
-        """Give the offset in flight more time: for `ttl` seconds from now, or its own TTL again."""
+        """Give the offset in flight more time: for `ttl` seconds from now, or its own TTL again.
+
+        Raises `LeaseExpired` if the answer comes so late that this time, too, may be over.
+        """
         command = KeepAlive(**self._said(domain), token=text("token", token), ttl_ns=_ttl_ns(ttl))
-        return answer_of(await self._session.send(command), Kept)
+        sent_ns = self._session.clock.tick_ns()
+        kept = answer_of(await self._session.send(command), Kept)
+        if self._session.is_over(sent_ns, kept.expires_in_ns):
+            raise LeaseExpired(
+                f"the offset in flight in {domain} was kept alive, but the answer came too late to rely on; "
+                f"stop working under token {token}",
+                domain=domain,
+            )
+        return kept
 
     async def enqueue(
         self, domain: str, offsets: Iterable[int], *, wake: str = "", request_id: str | None = None
@@ -302,7 +326,7 @@ class AsyncWork:
             ),
             handler,
             backoff=backoff or Backoff(),
-            ttl_seconds=duration_ns("ttl", ttl) / 1e9,
+            ttl_ns=duration_ns("ttl", ttl),
             concurrency=whole_number("concurrency", concurrency, minimum=1),
             stop=stop,
             tell=progress,
@@ -317,6 +341,20 @@ class AsyncWork:
             "domain": text("domain", domain),
             "holder": self._session.holders.current(),
         }
+
+    def _handed_off(self, ended: _Ended, domain: str, sent_ns: int) -> _Ended:
+        """Return how an offset has ended, without what was handed off if that may be over by now."""
+        if ended.acquired is None or self._is_ours(ended.acquired, domain, sent_ns):
+            return ended
+        return replace(ended, acquired=None)
+
+    def _is_ours(self, acquired: Acquired, domain: str, sent_ns: int) -> bool:
+        """Say whether to believe an answer; give back what was acquired if it has come too late for that."""
+        is_acquired = acquired.outcome is AcquireOutcome.ACQUIRED
+        if not is_acquired or not self._session.is_over(sent_ns, acquired.expires_in_ns):
+            return True
+        self._session.send_blindly(GiveBack(**self._said(domain), token=str(acquired.token)))
+        return False
 
     def _ignores(self, on_mismatch: OnMismatch | None) -> bool:
         return (self._on_mismatch if on_mismatch is None else _mismatch(on_mismatch)) == "ignore"

@@ -52,7 +52,9 @@ class Acquired(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_default
     retry_count: int = 0
     """How often the offset has failed so far."""
     expires_in_ns: int | None = None
-    """How long the offset in flight stays so if nobody keeps it alive; None: until it is ended."""
+    """How long the offset in flight stays so if nobody keeps it alive; None: until it is ended.
+
+    It counts from some moment between the question and the answer, so rely on it from before you asked."""
     ended: bool = False
     """This answers a retry, and the offset that was acquired then is not in flight under this token now."""
 
@@ -68,7 +70,9 @@ class Succeeded(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaul
     outcome: SucceedOutcome
     next_offset: int | None = None
     acquired: Acquired | None = None
-    """The next offset, in flight already, where a hand-off was asked for."""
+    """The next offset, in flight under this token, where a hand-off was asked for.
+
+    None in the answer to a retry if that has ended since: somebody else may work on it."""
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, tag=True):
@@ -98,7 +102,9 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     """What became of `keep_alive`."""
 
     expires_in_ns: int | None = None
-    """How long the offset stays in flight if nobody keeps it alive again; None: until it is ended."""
+    """How long the offset stays in flight if nobody keeps it alive again; None: until it is ended.
+
+    Rely on it from before you asked."""
 
     @property
     def expires_in(self) -> float | None:

@@ -32,7 +32,7 @@ def succeed(command: Succeed, draft: Draft) -> Refusal | Succeeded:
     if isinstance(earlier, WorkSucceeded):
         return _succeeded(earlier.next_offset)
     if isinstance(earlier, WorkAcquired):
-        return _succeeded(earlier.offset, acquired_again(earlier, draft))
+        return _succeeded(earlier.offset, _handed_off_again(earlier, draft))
     flight = bearer_of(draft, command)
     if isinstance(flight, Refusal):
         return flight
@@ -80,6 +80,12 @@ def _go_on(
         ttl_ns=ended.ttl_ns,
         gave_up_after=ended.retry_count if isinstance(command, Fail) else 0,
     )
+
+
+def _handed_off_again(earlier: WorkAcquired, draft: Draft) -> Acquired | None:
+    """Answer a retry with what was handed off, unless that has ended since: it is only a hint then."""
+    acquired = acquired_again(earlier, draft)
+    return None if acquired.ended else acquired
 
 
 def wake(draft: Draft, address: str) -> None:
@@ -163,7 +169,7 @@ def _failed_before(earlier: Any, draft: Draft) -> Failed:
         case WorkFailed():
             return _given_up(earlier.retry_count, earlier.next_offset)
         case _:
-            return _given_up(earlier.gave_up_after, earlier.offset, acquired_again(earlier, draft))
+            return _given_up(earlier.gave_up_after, earlier.offset, _handed_off_again(earlier, draft))
 
 
 def give_back(command: GiveBack, draft: Draft) -> Refusal | GivenBack:

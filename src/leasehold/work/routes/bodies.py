@@ -17,6 +17,10 @@ Retries = Annotated[int, Meta(ge=0, le=RETRIES_MAXIMUM)]
 _Holder = Annotated[str, Meta(description="Who asks, for history.")]
 _Token = Annotated[str, Meta(description="The token of the offset in flight.")]
 
+_ExpiresIn = Annotated[
+    float | None, Meta(description="Seconds without `keep-alive`; count them from before you asked.")
+]
+
 
 class AcquireWorkBody(Taken, kw_only=True):
     """An offset to work on."""
@@ -94,7 +98,7 @@ class AcquiredBody(Struct, kw_only=True):
     fence: Annotated[int | None, Meta(description="The token as a number: pass it along with every write.")]
     acquired_at_millis: int | None
     retry_count: int
-    expires_in: float | None
+    expires_in: _ExpiresIn
 
 
 class SucceededBody(Struct, kw_only=True):
@@ -123,7 +127,7 @@ class GivenBackBody(Struct, kw_only=True):
 class KeptBody(Struct, kw_only=True):
     """How long the offset stays in flight; null: until it is ended."""
 
-    expires_in: float | None
+    expires_in: _ExpiresIn
 
 
 class EnqueuedBody(Struct, kw_only=True):

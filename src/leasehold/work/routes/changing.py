@@ -62,7 +62,9 @@ async def acquire(session: Asking, data: AcquireWorkBody) -> AcquiredBody:
     answer={"outcome": "NEXT_HINT", "next_offset": 42, "acquired": None},
 )
 async def succeed(session: Asking, data: SucceedBody) -> SucceededBody:
-    """End the offset in flight. `next_offset` is the head of the backlog, in flight already after `hand_off`.
+    """End the offset in flight. `next_offset` is the head of the backlog.
+
+    After `hand_off` that is in flight already: work on it only if `acquired` is there.
 
     404 NO_LEASE: nothing is in flight. 410 TOKEN_MISMATCH: somebody else works on the domain now.
     """
