@@ -6,6 +6,11 @@ that was added to a repository (`git worktree add`) shares the store of the repo
 
 Addresses that are not absolute count from the working directory. Only what git says counts from the top of
 the main work tree: programs in different folders of it have to agree on one store.
+
+In a git work tree only git knows what is set there: settings can be in files that others include, for one
+work tree, for a user, for a machine or in the environment. If git is missing, slow or refuses, nothing is
+guessed: `StoreUnusable`, because another store in the place of the one that is named would grant what is held
+there. Outside of a repository git is not needed, and not asked.
 """
 
 import os
@@ -21,6 +26,7 @@ FOLDER = ".leasehold"
 _MARKS = ("identity", "leases.db")
 """What makes a folder a store, or one that has lost its identity: to open that tells what is wrong."""
 ENVIRONMENT = "LEASEHOLD_URL"
+_IN_EVERY_REPOSITORY = "core.repositoryformatversion"
 _SECONDS = 5.0
 
 
@@ -117,9 +123,14 @@ def _working_directory() -> Path:
         ) from None
 
 
+def _own_tree(here: Path) -> Path | None:
+    """Return the top of the work tree around a folder; None: there is none."""
+    return next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+
+
 def _work_tree(here: Path) -> Path | None:
     """Return the top of the main work tree of the repository around a folder; None: there is none."""
-    top = next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+    top = _own_tree(here)
     return None if top is None else _main_tree(top)
 
 
@@ -152,14 +163,37 @@ def _is_there(path: Path) -> bool:
 
 
 def _git_setting(here: Path) -> str | None:
-    top = _work_tree(here)
+    top = _own_tree(here)
     if top is None:
         return None
-    try:
-        setting = (git.ask(str(here), "config", "--get", "leasehold.url", seconds=_SECONDS) or "").strip()
-    except OSError:  # a work tree without a usable git has no settings
-        return None
+    setting = _settings(top).get("leasehold.url", "").strip()
     if not setting or is_server(setting):
         return setting or None
     path = sqlite_path(setting)
-    return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"
+    return setting if path is None else f"sqlite:///{_main_tree(top) / os.path.expanduser(path)}"
+
+
+def _settings(top: Path) -> dict[str, str]:
+    """Return git's settings for a work tree; raise StoreUnusable if git does not tell."""
+    try:
+        listing = git.ask(str(top), "config", "--null", "--list", seconds=_SECONDS)
+        entries = (entry.partition("\n") for entry in (listing or "").split("\0"))
+        found = {key: value for key, _, value in entries}
+        # Of a repository that it does not trust, git keeps its settings to itself, without a word. So there
+        # has to be one that every repository has; in one that was made by hand, git must know where it is.
+        is_told = _IN_EVERY_REPOSITORY in found or git.ask(
+            str(top), "rev-parse", "--git-dir", seconds=_SECONDS
+        )
+    except OSError as error:
+        raise _untold(top, str(error)) from error
+    if listing is None or not is_told:
+        raise _untold(top, f"it refuses (`git -C {top} status` tells why)")
+    return found
+
+
+def _untold(top: Path, problem: str) -> StoreUnusable:
+    return StoreUnusable(
+        f"{top} is a git work tree, and git cannot be asked which store is meant there: {problem}; "
+        f"name the store by --store or {ENVIRONMENT}",
+        path=str(top),
+    )
