@@ -2,7 +2,8 @@
 """The body of a `with` statement that runs under one lease, or under several.
 
 They are released at the end of the block. If one was lost meanwhile, the end of the block raises `LeaseLost`,
-unless the body is already raising something of its own.
+unless the body is already raising something of its own. That they could not be released is raised only if
+there is neither.
 """
 
 from abc import ABC, abstractmethod
@@ -11,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from leasehold.client.blocking.loss import Body
-from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
+from leasehold.errors import LeaseholdError, LeaseLost
 from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
@@ -73,15 +74,16 @@ class Block(ABC):
         reason = ReleaseReason.COMPLETED if error is None else ReleaseReason.ABORTED
         try:
             held_to_the_end = self.release(reason)
-        except (StoreError, ClientClosed):
-            # What the body raised, or the loss, says more than that the lease has to expire by itself.
+        except LeaseholdError:
+            # Whatever kept it from being released: what the body raised, or the loss, says more than that
+            # the lease has to expire by itself.
             if error is None and not losses:
                 raise
             held_to_the_end = True
         if error is not None and not interrupted:
             return
         if losses:
-            raise losses[0].with_traceback(None) from error
+            raise losses[0].with_traceback(None)  # Not `from error`: it may have a cause of its own.
         if not held_to_the_end:
             raise _ended_unnoticed(here)
 
