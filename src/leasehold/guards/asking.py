@@ -24,8 +24,8 @@ class Asker(NamedTuple):
     """Who asks, and where."""
 
     agent: str
+    tenant: str
     url: str | None = None
-    tenant: str = "default"
 
 
 class Refused(NamedTuple):

@@ -116,8 +116,9 @@ def _judge(text: bytes) -> str:
     from leasehold.files.names import file_at
     from leasehold.guards.asking import Asker
     from leasehold.guards.claiming import take
+    from leasehold.stores.locate import tenant_of
 
-    asker, bypass = Asker(_agent(told)), os.environ.get(BYPASS_VARIABLE, "")
+    asker, bypass = Asker(_agent(told), tenant_of(None)), os.environ.get(BYPASS_VARIABLE, "")
     by_path = {path: file_at(path)[1] for path in ours}
     spared = _ignored(folder, ours) if told.tool == "Bash" else set()
     claimed = [name for path, name in by_path.items() if path not in spared]
@@ -145,8 +146,9 @@ def _release(text: bytes) -> str:
         return ""  # It goes by the name that the whole session has, which goes on.
     os.chdir(_folder(told))
     from leasehold.guards.asking import Asker, release
+    from leasehold.stores.locate import tenant_of
 
-    release(Asker(name or told.agent), subagents=not told.subagent)
+    release(Asker(name or told.agent, tenant_of(None)), subagents=not told.subagent)
     return ""
 
 

@@ -33,8 +33,9 @@ def main(given: Sequence[str]) -> int | None:
     from leasehold.guards.asking import Asker
     from leasehold.guards.judging import Case, judge
     from leasehold.guards.verdict import BYPASS_VARIABLE
+    from leasehold.stores.locate import tenant_of
 
-    asker = Asker(holder_named(options.get("holder")) or user_at_host())
+    asker = Asker(holder_named(options.get("holder")) or user_at_host(), tenant_of(None))
     try:
         verdict, _ = judge(
             Case(paths, "staged" in options, options.get("pushed")), asker, os.environ.get(BYPASS_VARIABLE)

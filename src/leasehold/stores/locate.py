@@ -1,4 +1,4 @@
-"""Which store a program means when it does not say.
+"""Which store a program means when it does not say, and whose leases there.
 
 In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.url`; the nearest folder
 `.leasehold` from here upwards; a new one, at the top of the git work tree or else right here. A work tree
@@ -6,6 +6,9 @@ that was added to a repository (`git worktree add`) shares the store of the repo
 
 Addresses that are not absolute count from the working directory. Only what git says counts from the top of
 the main work tree: programs in different folders of it have to agree on one store.
+
+Whose leases: what the caller gives; `LEASEHOLD_TENANT`; git's setting `leasehold.tenant`, which belongs to
+the repository's store and does not count where the caller or the environment names another; else `default`.
 """
 
 import os
@@ -21,6 +24,12 @@ FOLDER = ".leasehold"
 _MARKS = ("identity", "leases.db")
 """What makes a folder a store, or one that has lost its identity: to open that tells what is wrong."""
 ENVIRONMENT = "LEASEHOLD_URL"
+URL_SETTING = "leasehold.url"
+"""Git's setting for the store of a repository."""
+TENANT_SETTING = "leasehold.tenant"
+"""Git's setting for whose leases a repository has in that store."""
+_TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
+_TENANT = "default"
 _SECONDS = 5.0
 
 
@@ -39,7 +48,17 @@ def named(url: str | None = None, start: Path | None = None) -> str | None:
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
     said = url or os.environ.get(ENVIRONMENT)
-    return said or _git_setting((start or _working_directory()).absolute())
+    return said or _git_address((start or _working_directory()).absolute())
+
+
+def tenant_of(tenant: str | None, url: str | os.PathLike[str] | None = None) -> str:
+    """Return whose leases are meant, in the store that the caller gives, or has not given."""
+    if tenant is not None:
+        return tenant
+    said = os.environ.get(_TENANT_ENVIRONMENT)
+    if not said and url is None and not os.environ.get(ENVIRONMENT):
+        said = _git_setting(_working_directory(), TENANT_SETTING)
+    return said or _TENANT
 
 
 def is_store(path: Path) -> bool:
@@ -151,15 +170,20 @@ def _is_there(path: Path) -> bool:
         return True
 
 
-def _git_setting(here: Path) -> str | None:
-    top = _work_tree(here)
-    if top is None:
+def _git_address(here: Path) -> str | None:
+    """Return the address that git names for the repository around a folder; None if it names none."""
+    setting = _git_setting(here, URL_SETTING)
+    if setting is None or is_server(setting):
+        return setting
+    path, top = sqlite_path(setting), _work_tree(here)
+    return setting if path is None or top is None else f"sqlite:///{top / os.path.expanduser(path)}"
+
+
+def _git_setting(here: Path, key: str) -> str | None:
+    """Return what git says in the work tree around a folder; None if there is none, or it says nothing."""
+    if _work_tree(here) is None:
         return None
     try:
-        setting = (git.ask(str(here), "config", "--get", "leasehold.url", seconds=_SECONDS) or "").strip()
+        return (git.ask(str(here), "config", "--get", key, seconds=_SECONDS) or "").strip() or None
     except OSError:  # a work tree without a usable git has no settings
         return None
-    if not setting or is_server(setting):
-        return setting or None
-    path = sqlite_path(setting)
-    return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"
