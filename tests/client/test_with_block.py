@@ -74,7 +74,7 @@ async def test_a_body_is_never_entered_twice_with_one_lease(leases: Any) -> None
 async def test_the_end_of_the_block_raises_if_the_lease_had_expired_by_then(
     leases: Any, clock: FakeClock
 ) -> None:
-    with pytest.raises(leasehold.LeaseLost, match="had ended before its block did"):
+    with pytest.raises(leasehold.LeaseLost, match="had ended before the block did"):
         async with leases.acquire("door", ttl=5) as lease:
             clock.advance(5)
 
@@ -84,11 +84,13 @@ async def test_the_end_of_the_block_raises_if_the_lease_had_expired_by_then(
 async def test_the_end_of_the_block_raises_if_the_lease_was_revoked_by_then(
     leases: Any, strangers: Any
 ) -> None:
-    with pytest.raises(leasehold.LeaseLost, match="had ended before its block did") as lost:
+    with pytest.raises(leasehold.LeaseLost, match="had ended before the block did") as lost:
         async with leases.acquire("door") as lease:
             await strangers.revoke(lease.lease_id, reason="stuck")
 
     assert (lost.value.lease_id, lost.value.token) == (lease.lease_id, lease.token)
+    assert "(revoked by bob: stuck)" in str(lost.value)
+    assert (lost.value.ended_by, lost.value.end_reason) == ("bob", "stuck")
 
 
 async def test_the_bodys_own_error_goes_before_the_loss(leases: Any, clock: FakeClock) -> None:

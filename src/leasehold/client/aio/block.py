@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from leasehold.client.aio.loss import AsyncBody
-from leasehold.errors import LeaseholdError, LeaseLost
+from leasehold.client.held import ended_unnoticed
+from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class AsyncBlock(ABC):
         if losses:
             raise losses[0].with_traceback(None)  # Not `from error`: it may have a cause of its own.
         if not held_to_the_end:
-            raise _ended_unnoticed(here)
+            raise ended_unnoticed(here, "block")
 
     def _leave(self, error: BaseException | None) -> bool:
         """Let no loss stop anything here any more; return whether `error` is what a loss has done."""
@@ -98,14 +99,3 @@ class AsyncBlock(ABC):
         held = [one for one in self.parts() if one.kept is not None and one.belongs_elsewhere() is None]
         if held:
             self._holdings.give_back(tuple(one.lease_id for one in held), held[0].holder)
-
-
-def _ended_unnoticed(leases: "Sequence[AsyncHeldLease]") -> LeaseholdError:
-    first = leases[0]
-    which = f"lease {first.lease_id} on {first.resource}" if len(leases) == 1 else "one of the leases"
-    return LeaseLost(
-        f"{which} had ended before its block did; what the block did last may have happened without it",
-        lease_id=first.lease_id,
-        resource=first.resource,
-        token=first.token,
-    )
