@@ -136,7 +136,8 @@ def _patience_seconds(timeout: Duration) -> float:
 def _remote_desk(address: str, api_key: str | None, patience: float, quotas: Quotas) -> Desk:
     if quotas != Quotas():
         raise InvalidInput(
-            "quotas are kept where leases are granted: leave them out, and set them at the server",
+            "quotas are kept where leases are granted: leave them out, and start the server with "
+            "`leasehold serve --leases-per-holder N` or `--leases-per-tenant N`",
             field="leases_per_holder" if quotas.leases_per_tenant is None else "leases_per_tenant",
         )
     try:
