@@ -49,6 +49,12 @@ class LeaseholdError(Exception):
     limit: int | None = None
     detail: str | None = None
     cycle: tuple[str, ...] | None = None
+    ended_by: str | None = None
+    """Who ended the lease: its holder, an operator, or `registrar`."""
+    end_reason: str | None = None
+    """Why it was revoked, as whoever did it has said."""
+    cause: str | None = None
+    """The code of what kept the lease from being renewed, if it was lost by that; `__cause__` tells more."""
     request_id: str | None = None
     path: str | None = None
     process_id: int | None = None

@@ -29,7 +29,7 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
         case RefusalCode.LEASE_NOT_FOUND:
             return f"there is no lease {lease}; list the leases to find the right id"
         case RefusalCode.LEASE_TERMINAL:
-            how = f"{refusal.state}: {refusal.detail}" if refusal.detail else refusal.state
+            how = ending(refusal.state, refusal.facts.get("ended_by"), refusal.facts.get("end_reason"))
             return f"lease {lease} on {resource} is over ({how}); acquire the resource again"
         case RefusalCode.LEASE_EXPIRED:
             return f"lease {lease} on {resource} has expired; acquire the resource again"
@@ -45,6 +45,12 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
             return _message_of_input(refusal)
         case _:
             return _message_of_delegation(refusal, left)
+
+
+def ending(state: str | None, ended_by: str | None, reason: str | None) -> str:
+    """Say how a lease has ended, by whom, and why, as far as somebody ended it."""
+    by = f" by {ended_by}" if ended_by and state in (LeaseState.RELEASED, LeaseState.REVOKED) else ""
+    return f"{state}{by}: {reason}" if reason else f"{state}{by}"
 
 
 def _message_of_held(refusal: Refusal, expires_in: float | None, left: str) -> str:

@@ -3,6 +3,8 @@
 import threading
 from collections.abc import Callable
 
+import pytest
+
 import leasehold
 from leasehold.errors import NotAuthenticated
 from tests.client.worlds import SIGNAL_SECONDS
@@ -53,3 +55,30 @@ def test_a_client_of_one_tenant_learns_nothing_of_another(server: RunningServer)
     with leasehold.connect(server.url, api_key=foreign.text, tenant="other") as other:
         assert other.list().statuses == []
         assert "secret-plan" not in repr(other.history())
+
+
+def _work_until_lost(leases: leasehold.Client, resource: str, end: Callable[[str], object]) -> None:
+    with leases.acquire(resource, ttl=1.5) as lease:
+        end(lease.lease_id)
+        lease.lost.wait(SIGNAL_SECONDS)
+
+
+def test_a_holder_whose_key_is_revoked_loses_its_lease_in_time_and_says_why(server: RunningServer) -> None:
+    with leasehold.connect(server.url, api_key=server.key, holder="admin") as admin:
+        made = admin.access.create("holder")
+        with (
+            leasehold.connect(server.url, api_key=made.text, holder="bob", timeout=5) as other,
+            pytest.raises(leasehold.LeaseExpired, match="this access key is not known") as lost,
+        ):
+            _work_until_lost(other, "report", lambda lease_id: admin.access.revoke(made.key.key_id))
+    assert lost.value.cause == "NOT_AUTHENTICATED"
+
+
+def test_a_holder_learns_over_the_network_who_revoked_its_lease_and_why(server: RunningServer) -> None:
+    with (
+        leasehold.connect(server.url, api_key=server.key, holder="ops") as operator,
+        leasehold.connect(server.url, api_key=server.key, holder="bob") as other,
+        pytest.raises(leasehold.LeaseTerminal, match="revoked by ops: hang") as lost,
+    ):
+        _work_until_lost(other, "gate", lambda lease_id: operator.revoke(lease_id, reason="hang"))
+    assert (lost.value.ended_by, lost.value.end_reason) == ("ops", "hang")

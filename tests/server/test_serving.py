@@ -320,3 +320,16 @@ def test_anybody_on_this_machine_is_let_in_only_where_that_was_said(tmp_path: Pa
         assert acquire(server, "door").status == 201
         for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
             assert server.ask("GET", "/v1/leases", key="", headers=headers).status == 401
+
+
+def test_quotas_hold_for_whoever_asks_the_server(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--leases-per-holder", "1", "--leases-per-tenant", "2") as server:
+        assert acquire(server, "door").status == 201
+        refused = acquire(server, "gate")
+        assert (refused.status, refused.code, refused.body["field"]) == (
+            429,
+            "LIMIT_EXCEEDED",
+            "leases_per_holder",
+        )
+        assert acquire(server, "gate", "bob").status == 201
+        assert acquire(server, "roof", "eve").body["field"] == "leases_per_tenant"

@@ -15,7 +15,7 @@ import leasehold
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import LEASES, lease_family
 from leasehold.kernel.ledger.family import Families
-from leasehold.stores.locate import locate, open_store
+from leasehold.stores.locate import locate, open_store, tenant_of
 from leasehold.stores.memory import MemoryStore
 
 
@@ -384,3 +384,35 @@ def test_a_submodule_has_a_store_of_its_own(home: Path, repository: Path, worktr
     git(home, "init", "whole")
     git(home / "whole", "-c", "protocol.file.allow=always", "submodule", "add", str(repository), "part")
     assert locate(start=home / "whole" / "part").startswith(f"sqlite:///{home}/whole/part/.leasehold")
+
+
+def test_whose_leases_says_the_caller_then_the_environment_then_git(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    assert tenant_of(None) == "default"
+    git(repository, "config", "leasehold.tenant", "from-git")
+    assert tenant_of(None) == "from-git"
+    monkeypatch.setenv("LEASEHOLD_TENANT", "from-environment")
+    assert tenant_of(None) == "from-environment"
+    assert tenant_of("given") == "given"
+
+
+def test_gits_tenant_is_for_the_repositorys_store_only(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    git(repository, "config", "leasehold.tenant", "from-git")
+    assert tenant_of(None, "elsewhere") == "default"
+    monkeypatch.setenv("LEASEHOLD_URL", "elsewhere")
+    assert tenant_of(None) == "default"
+    monkeypatch.setenv("LEASEHOLD_TENANT", "from-environment")
+    assert tenant_of(None, "elsewhere") == "from-environment"
+
+
+def test_a_client_has_the_leases_of_the_tenant_that_the_environment_names(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEASEHOLD_TENANT", "acme")
+    with leasehold.connect(home / "store") as leases:
+        assert leases.acquire("door").lease.tenant == "acme"

@@ -185,7 +185,7 @@ def _with_all_that_was_typed(error: Held, arguments: Namespace) -> Held:
         return error
     given = {
         "--store": arguments.store,
-        "--tenant": None if arguments.tenant == "default" else arguments.tenant,
+        "--tenant": arguments.tenant,
         "--ttl": None if arguments.ttl is None else f"{arguments.ttl:g}s",
         "--reason": arguments.reason or None,
     }

@@ -5,7 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.cli.connecting import connected
+from leasehold.cli.connecting import connected, tenant_named
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.naming import lease_named, resource
 from leasehold.cli.output import Output, local_time
@@ -113,7 +113,7 @@ def _verify(arguments: Namespace, out: Output) -> None:
         text,
         keys=_trusted(arguments),
         resource=arguments.resource,
-        tenant=arguments.tenant,
+        tenant=tenant_named(arguments),
         minimum_token=arguments.minimum_token,
         leeway=arguments.leeway,
     )

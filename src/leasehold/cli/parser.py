@@ -30,6 +30,7 @@ exit codes:
 which store:
   --store, else $LEASEHOLD_URL, else git's setting leasehold.url, else the nearest .leasehold/
   folder upwards, else a new one. http://host:port means a server; $LEASEHOLD_API_KEY is shown to it.
+  A key that is bound to a tenant needs its name: --tenant, or $LEASEHOLD_TENANT.
 
 `leasehold COMMAND --help` tells more about each command."""
 
@@ -153,7 +154,11 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         metavar="URL",
         help="the store: a folder, sqlite:///path/to/folder, or http://host:port for a server",
     )
-    add("--tenant", metavar="NAME", default="default", help="whose leases (default: %(default)s)")
+    add(
+        "--tenant",
+        metavar="NAME",
+        help="whose leases (default: $LEASEHOLD_TENANT, else git's leasehold.tenant, else default)",
+    )
     add("--json", action="store_true", default=False, help="JSON on stdout, and errors as JSON on stderr")
     add(
         "--durability",

@@ -130,9 +130,13 @@ class Registrar:
 
     def _narrowed(self, question: Question[Any], tenant: str) -> Question[Any]:
         """Return a question as it is about one tenant only; refuse one that is about any other."""
-        if question.for_operators or question.tenant not in (None, tenant):
+        if question.for_operators:
             raise NotPermitted(
-                f"this caller is bound to tenant {tenant}, and cannot ask about others; ask an operator"
+                f"this is about all tenants, and this caller is bound to tenant {tenant}; ask an operator"
+            )
+        if question.tenant not in (None, tenant):
+            raise NotPermitted(
+                f"this access key cannot ask about tenant {question.tenant}: it {self.caller.bound}"
             )
         return replace(question, tenant=tenant)
 

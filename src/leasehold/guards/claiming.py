@@ -31,7 +31,7 @@ def take(
 
     Nobody else may have any of them; only those that are to be `claimed` are the agent's afterwards.
     """
-    with opened(asker.url) as records:
+    with opened(asker.place.address) as records:
         if records is not None:
             found = refused(records, [Target(name) for name in names], asker)
             if found and not bypass:

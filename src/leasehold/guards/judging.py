@@ -49,7 +49,7 @@ def _told_by_git(case: Case) -> list[Target]:
 def _judge(targets: Sequence[Target], asker: Asker, bypass: str | None, found: list[Refused]) -> Verdict:
     if not targets:
         return ALLOWED
-    with opened(asker.url) as records:
+    with opened(asker.place.address) as records:
         if records is None:
             return ALLOWED
         found += refused(records, targets, asker)

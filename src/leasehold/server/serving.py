@@ -81,7 +81,7 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
     configuration = _within_descriptors(configuration)
     _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
-    opening = Opening(group=group, timeout=configuration.store_timeout)
+    opening = Opening(group=group, timeout=configuration.store_timeout, quotas=configuration.quotas)
     registrar = open_registrar(url, opening, observe=meters.batch)
     try:
         with sole_server(_folder_of(registrar.url)):

@@ -1,4 +1,4 @@
-"""Which store a program means when it does not say.
+"""Which store a program means when it does not say, and whose leases there.
 
 In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.url`; the nearest folder
 `.leasehold` from here upwards; a new one, at the top of the git work tree or else right here. A work tree
@@ -11,10 +11,14 @@ In a git work tree only git knows what is set there: settings can be in files th
 work tree, for a user, for a machine or in the environment. If git is missing, slow or refuses, nothing is
 guessed: `StoreUnusable`, because another store in the place of the one that is named would grant what is held
 there. Outside of a repository git is not needed, and not asked.
+
+Whose leases: what the caller gives; `LEASEHOLD_TENANT`; git's setting `leasehold.tenant`, which belongs to
+the repository's store and does not count where the caller or the environment names another; else `default`.
 """
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from leasehold import git
 from leasehold.engine.port import Store
@@ -26,6 +30,12 @@ FOLDER = ".leasehold"
 _MARKS = ("identity", "leases.db")
 """What makes a folder a store, or one that has lost its identity: to open that tells what is wrong."""
 ENVIRONMENT = "LEASEHOLD_URL"
+URL_SETTING = "leasehold.url"
+"""Git's setting for the store of a repository."""
+TENANT_SETTING = "leasehold.tenant"
+"""Git's setting for whose leases a repository has in that store."""
+_TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
+_TENANT = "default"
 _IN_EVERY_REPOSITORY = "core.repositoryformatversion"
 _SECONDS = 5.0
 
@@ -42,10 +52,38 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
 
 def named(url: str | None = None, start: Path | None = None) -> str | None:
     """Return the address that somebody has named: the caller, the environment or git; None if nobody has."""
+    return place_of(url, _TENANT, start).address
+
+
+def tenant_of(tenant: str | None, url: str | os.PathLike[str] | None = None) -> str:
+    """Return whose leases are meant, in the store that the caller gives, or has not given."""
+    if tenant is not None:
+        return tenant
+    if url is not None:
+        return os.environ.get(_TENANT_ENVIRONMENT) or _TENANT
+    return place_of().tenant
+
+
+class Place(NamedTuple):
+    """Where leases are, and whose."""
+
+    address: str | None
+    """What somebody has named; None: it is the nearest store."""
+    tenant: str
+
+
+def place_of(url: str | None = None, tenant: str | None = None, start: Path | None = None) -> Place:
+    """Return the place that the caller, the environment or git names; git is asked once, if it has to be."""
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
-    said = url or os.environ.get(ENVIRONMENT)
-    return said or _git_setting((start or _working_directory()).absolute())
+    address = url or os.environ.get(ENVIRONMENT)
+    whose = tenant or os.environ.get(_TENANT_ENVIRONMENT)
+    top = None if address else _own_tree((start or _working_directory()).absolute())
+    if top is not None:
+        settings = _settings(top)
+        address = _git_address(settings.get(URL_SETTING, "").strip(), top)
+        whose = whose or settings.get(TENANT_SETTING, "").strip()
+    return Place(address or None, whose or _TENANT)
 
 
 def is_store(path: Path) -> bool:
@@ -162,11 +200,8 @@ def _is_there(path: Path) -> bool:
         return True
 
 
-def _git_setting(here: Path) -> str | None:
-    top = _own_tree(here)
-    if top is None:
-        return None
-    setting = _settings(top).get("leasehold.url", "").strip()
+def _git_address(setting: str, top: Path) -> str | None:
+    """Return the address that git's setting is; None if it is not set."""
     if not setting or is_server(setting):
         return setting or None
     path = sqlite_path(setting)

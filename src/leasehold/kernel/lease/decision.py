@@ -78,7 +78,7 @@ def usable(
     if aged and lease.is_terminal:
         if lease.state is LeaseState.EXPIRED:
             return about(RefusalCode.LEASE_EXPIRED, lease, now)
-        return about(RefusalCode.LEASE_TERMINAL, lease, now, detail=lease.end_reason)
+        return about(RefusalCode.LEASE_TERMINAL, lease, now)
     if lease.state is LeaseState.PENDING:
         return about(RefusalCode.LEASE_PENDING, lease, now)
     expires = lease.expires_tick
@@ -108,6 +108,7 @@ def about(
 ) -> Refusal:
     """Refuse, with the facts of the lease that is the reason."""
     pending = lease.state is LeaseState.PENDING
+    ended = {"ended_by": lease.ended_by, "end_reason": lease.end_reason} if lease.is_terminal else {}
     known = not pending and lease.expires_tick is not None and lease.expires_tick.comparable(now.tick)
     return Refusal(
         code=code,
@@ -122,6 +123,7 @@ def about(
         field=field,
         limit=limit,
         detail=detail,
+        facts={name: fact for name, fact in ended.items() if fact is not None},
     )
 
 
