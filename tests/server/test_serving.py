@@ -155,10 +155,12 @@ def test_what_lapsed_while_no_server_was_up_is_kept_for_its_holder(tmp_path: Pat
         assert settled[0]["settling_seconds"] == 120
 
         newcomer = acquire(server, "door", "bob")
+        shown = run("show", "door", "--store", str(tmp_path / "store")).stdout
         holder = acquire(server, "door", "ann")
 
         assert (newcomer.status, newcomer.body["holder"]) == (409, "registrar")
         assert "is kept closed for at most" in newcomer.body["detail"]
+        assert "the lease of ann ran out while the server was down; ann may come back before that" in shown
         assert holder.status == 201
         assert holder.body["lease"]["token"] > lease["token"]
 

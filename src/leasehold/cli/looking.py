@@ -4,6 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from leasehold.cli.closings import shown_holder, why_closed
 from leasehold.cli.connecting import connected
 from leasehold.cli.delegating import spelled, spelled_scope, tree_shape
 from leasehold.cli.durations import format_duration
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
     from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.lease.delegation import Delegation
-    from leasehold.kernel.ledger.chain import Entry
 
 _STATES = ("pending", "active", "released", "expired", "revoked", "failed")
 _STATE_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "failed": "red"}
@@ -122,7 +122,7 @@ def _row(status: "LeaseStatus") -> list[Cell]:
     lease, state = status.lease, state_now(status).value
     return [
         displayed(lease.resource),
-        lease.holder,
+        shown_holder(lease),
         lease.mode.value,
         (state, _STATE_COLOURS.get(state, "dim")),
         "-" if state == "pending" else str(lease.token),
@@ -163,7 +163,7 @@ def _show(arguments: Namespace) -> int:
         if arguments.tree:
             _show_trees(out, client, client.inspect(arguments.name) if status is None else [status])
         elif status is not None:
-            _show_lease(out, status, client.history(lease_id=arguments.name))
+            _show_lease(out, status, client)
         else:
             _show_resource(out, arguments.name, client)
     return 0
@@ -203,19 +203,20 @@ def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", dep
     return [row, *(line for child in below[lease.lease_id] for line in _tree_rows(below, child, depth + 1))]
 
 
-def _show_lease(out: Output, status: "LeaseStatus", entries: list["Entry"]) -> None:
+def _show_lease(out: Output, status: "LeaseStatus", client: "Client") -> None:
     from leasehold.shapes import entry_shape, lease_shape
 
+    entries = client.history(lease_id=status.lease.lease_id)
     if out.as_json:
         history = [entry_shape(entry) for entry in entries]
         out.json({"kind": "lease", "lease": lease_shape(status), "history": history})
         return
-    out.facts(f"lease {status.lease.lease_id}", _lease_facts(status))
+    out.facts(f"lease {status.lease.lease_id}", _lease_facts(status, client))
     out.line()
     print_entries(out, entries)
 
 
-def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
+def _lease_facts(status: "LeaseStatus", client: "Client") -> list[tuple[str, str | None]]:
     from leasehold.shapes import state_now
 
     lease = status.lease
@@ -228,7 +229,8 @@ def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
         ended = f"{local_time(lease.terminated_at_ns)} by {lease.ended_by}" + (f": {why}" if why else "")
     return [
         ("resource", displayed(lease.resource)),
-        ("holder", lease.holder),
+        ("holder", shown_holder(lease)),
+        ("closed", why_closed(client, lease)),
         ("state", state_now(status).value),
         ("mode", lease.mode.value),
         ("token", str(lease.token)),
@@ -273,8 +275,9 @@ def _show_resource(out: Output, name: str, client: "Client") -> None:
     if not statuses:
         out.line(f"nobody holds {displayed(name)}")
     for status in statuses:
-        facts = [fact for fact in _lease_facts(status) if fact[0] != "resource"]
-        out.facts(f"{displayed(status.lease.resource)} is held", [("lease", status.lease.lease_id), *facts])
+        facts = [fact for fact in _lease_facts(status, client) if fact[0] != "resource"]
+        how = "kept closed" if status.lease.delayed_for else "held"
+        out.facts(f"{displayed(status.lease.resource)} is {how}", [("lease", status.lease.lease_id), *facts])
     if waiters:
         out.line()
         print_waiters(out, waiters, displayed(name))

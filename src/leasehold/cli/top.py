@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from leasehold.cli.closings import shown_holder
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.naming import displayed
@@ -154,7 +155,7 @@ def _lease_rows(holding: "list[LeaseStatus]") -> list[Sequence[str]]:
     return [
         (
             displayed(one.lease.resource),
-            one.lease.holder,
+            shown_holder(one.lease),
             one.lease.mode.value,
             format_duration(one.expires_in),
             str(one.lease.token),
