@@ -255,3 +255,11 @@ def test_an_acquire_that_could_not_tell_about_its_lease_leaves_none(shell: Shell
     assert finished.returncode == 1
     assert json.loads(finished.stderr)["error"]["code"] == "SYSTEM_ERROR"
     assert shell.history("door") == ["issued", "released"]
+
+
+def test_a_missing_extra_is_named_without_saying_where_it_comes_from(shell: Shell) -> None:
+    shell.sabotage("import sys; sys.modules['granian'] = sys.modules['aiohttp'] = None")
+    serving = shell.run("serve", code=1)
+    assert "which is not installed; install leasehold with its extra `server`" in serving.err
+    asking = shell.run("ls", "--store", "http://127.0.0.1:1", code=1)
+    assert "which is not installed; install leasehold with its extra `http`" in asking.err
