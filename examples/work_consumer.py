@@ -3,9 +3,9 @@
     python examples/work_consumer.py STORE
 
 Run it several times at once, kill one, run it again: every message is booked once, and the balances are
-right. The bank, a file beside the store, stands for a resource that checks fencing tokens, as yours should. It
-also knows what it has booked last: a consumer that is killed between booking and saying so leaves its message
-to the next one.
+right. The bank, a file beside the store, stands for a resource that checks fencing tokens, as yours should.
+It also knows what it has booked last: a consumer that is killed between booking and saying so leaves its
+message to the next one.
 """
 
 import sqlite3

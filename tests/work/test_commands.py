@@ -142,7 +142,20 @@ def test_a_command_that_never_works_gives_its_offset_up_and_others_go_on(shell: 
     assert " CommandFailed: test ended with 1" in shell.says("failed", "a")
     again = shell.run("consume", *options[:2], "--", "false", code=1, given="b 0\n")
     assert "`leasehold work failed DOMAIN` says" in again.stderr
-    assert "line 1" in shell.run("consume", "--", "true", code=2, given="nonsense\n").stderr
+    assert "leasehold: b 0 was given up after attempt 1: CommandFailed: false ended with 1\n" in again.stderr
+    assert "Traceback" not in again.stderr
+
+
+def test_a_line_that_is_no_message_is_shown_and_skipped(shell: Shell) -> None:
+    given = f"a 0\nnonsense\na 1\na {2**63}\na 2\n"
+    done = shell.run("consume", "--", "true", code=2, given=given)
+    assert "line 2 was skipped: it must be DOMAIN OFFSET [PAYLOAD]: 'nonsense'" in done.stderr
+    assert f"line 4 was skipped: offset must be at most {2**63 - 1}: 'a {2**63}'" in done.stderr
+    assert "processed 3, " in done.stderr
+    assert "2 lines skipped" in done.stderr
+    told = shell.run("consume", "--json", "--", "true", code=2, given="b 0\nb x\n").stderr.splitlines()
+    assert json.loads(told[0])["text"] == "b x"
+    assert json.loads(told[1])["skipped_lines"] == 1
 
 
 def test_a_signal_waits_for_the_command_that_runs(shell: Shell) -> None:
