@@ -1,4 +1,4 @@
-from tests.cli.shell import Shell
+from tests.cli.shell import EXECUTABLE, Shell
 
 
 def test_a_backup_can_be_restored_and_no_token_comes_again(shell: Shell) -> None:
@@ -9,6 +9,39 @@ def test_a_backup_can_be_restored_and_no_token_comes_again(shell: Shell) -> None
     assert [lease["lease_id"] for lease in shell.json("ls")["leases"]] == [before["lease_id"]]
     assert shell.json("acquire", "gate")["token"] > forgotten["token"]
     assert shell.json("doctor")["ok"] is True
+
+
+def test_a_restore_says_what_is_forgotten_and_asks_at_a_terminal(shell: Shell) -> None:
+    shell.run("acquire", "door", "--ttl", "1h")
+    shell.run("backup", "copy")
+    shell.run("acquire", "gate", "--ttl", "1h")
+    shell.run("acquire", "wall", "--ttl", "1h")
+    command = (EXECUTABLE, "restore", str(shell.folder / "copy"))
+
+    refused = shell.terminal(*command)
+    refused.wait_for("forgets 2 ledger entries since the backup; 3 leases stood.")
+    refused.press(b"n\n")
+    refused.wait_for("nothing was changed")
+    assert refused.end()[0] == 1
+    assert len(shell.json("ls")["leases"]) == 3
+
+    agreed = shell.terminal(*command)
+    agreed.wait_for("Go on?")
+    agreed.press(b"y\n")
+    agreed.wait_for("restored")
+    assert agreed.end()[0] == 0
+    assert len(shell.json("ls")["leases"]) == 1
+
+    shell.run("acquire", "gate", "--ttl", "1h")
+    told = shell.run("restore", "copy").out
+    assert "forgotten: 2 ledger entries since the backup; 2 leases stood" in told, "the epoch and the gate"
+    assert shell.json("restore", "copy")["forgotten_leases"] == 1
+    other = str(shell.folder / "other")
+    shell.run("acquire", "door", "--store", other)
+    assert (
+        "of another ledger than the backup's; 1 lease stood"
+        in shell.run("restore", "copy", "--yes", "--store", other).out
+    )
 
 
 def test_backup_and_restore_tell_programs_what_they_copied(shell: Shell) -> None:
