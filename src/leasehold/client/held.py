@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from leasehold.client.holdings import Holdings
 
 
+_OF_THE_CLIENT = frozenset(
+    ("belongs_elsewhere", "body", "granted", "hearers", "kept", "lose", "loss", "parts", "process_id")
+)
+"""What other parts of a client use of a lease, and its holder need not see in `dir`."""
+
+
 class AnyBody(Protocol):
     """The body of a `with` statement."""
 
@@ -50,6 +56,9 @@ class AnyHeldLease:
         else:
             state = "released or detached" if self.kept is None else f"{self.remaining:.1f} s left"
         return f"<lease on {self.resource} by {self.holder}, token {self.token}, {state}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _OF_THE_CLIENT]
 
     @property
     def lease(self) -> Lease:

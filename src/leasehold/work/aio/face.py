@@ -72,6 +72,9 @@ class AsyncWork:
         self._hand_off = hand_off
         self._on_mismatch = _mismatch(on_mismatch)
 
+    def __repr__(self) -> str:
+        return self._session.face("work leases")
+
     def configured(
         self,
         *,
