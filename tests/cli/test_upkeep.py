@@ -65,6 +65,12 @@ def test_a_backup_replaces_a_file_only_on_request(shell: Shell) -> None:
     shell.run("backup", "copy", "--overwrite")
 
 
+def test_a_backup_that_cannot_be_written_says_so(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    refused = shell.run("backup", str(shell.folder / "nowhere" / "copy"), code=1).err
+    assert "nowhere/copy cannot be written: No such file or directory; check the path" in refused
+
+
 def test_what_cannot_be_copied_is_refused(shell: Shell) -> None:
     assert "there is no store" in shell.run("backup", "copy", code=1).err
     assert shell.run("restore", "nosuch", "--json", code=1).error["code"] == "STORE_UNUSABLE"

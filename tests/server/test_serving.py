@@ -317,6 +317,8 @@ def test_show_config_tells_where_each_value_came_from(tmp_path: Path) -> None:
 
 def test_anybody_on_this_machine_is_let_in_only_where_that_was_said(tmp_path: Path) -> None:
     with RunningServer(tmp_path / "store", "--anonymous") as server:
+        said = [line for line in server.log if "without an access key, with all rights" in line["message"]]
+        assert said[0]["level"] == "warning"
         assert server.ask("GET", "/v1/leases", key="").status == 200
         assert acquire(server, "door").status == 201
         for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):

@@ -27,6 +27,15 @@ def test_a_resource_can_have_a_value_of_its_own(shell: Shell) -> None:
     assert "settings.changed" in shell.run("history").out
 
 
+def test_a_value_that_is_set_already_is_not_set_again(shell: Shell) -> None:
+    shell.run("config", "set", "max_renewals", "5", "--holder", "ann")
+    before = shell.run("history").out
+    assert shell.run("config", "set", "max_renewals", "5", "--holder", "ben").out == (
+        "max_renewals: 5 (as before)\n"
+    )
+    assert shell.run("history").out == before
+
+
 def test_json_says_what_was_in_force_before(shell: Shell) -> None:
     assert shell.json("config", "set", "max_renewals", "3") == {
         "key": "max_renewals",

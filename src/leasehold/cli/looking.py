@@ -1,5 +1,6 @@
 """ls, show: who holds what, since when and until when. Nothing here changes anything."""
 
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from leasehold.cli.naming import displayed, holders_of, resource
 from leasehold.cli.output import Cell, Output, local_time
 from leasehold.cli.parser import Commands, positive_number
 from leasehold.cli.queues import print_waiters
+from leasehold.errors import LeaseNotFound
 from leasehold.kernel.lease.paths import related
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 _STATES = ("pending", "active", "released", "expired", "revoked", "failed")
 _STATE_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "failed": "red"}
 _PAGE = 1_000
+_LEASE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What an id looks like that was drawn here: whoever gives one hardly means a resource."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -146,7 +150,8 @@ examples:
   leasehold show crawl --tree
   leasehold show 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --json
 
-exit codes: 0 done (a resource that nobody holds is not an error) · 1 error · 2 wrong usage""",
+exit codes: 0 done (a resource that nobody holds is not an error) · 76 no such lease · 1 error ·
+            2 wrong usage""",
     )
     parser.add_argument("name", metavar="LEASE_OR_RESOURCE", type=resource, help="a lease id or a resource")
     parser.add_argument(
@@ -266,6 +271,8 @@ def _show_resource(out: Output, name: str, client: "Client") -> None:
     from leasehold.shapes import lease_shape, waiter_shape
 
     statuses, waiters = holders_of(client, name), client.queue(name)
+    if _LEASE_ID.fullmatch(name) and not statuses and not waiters:
+        raise LeaseNotFound(f"there is no lease {name}", lease_id=name)
     if out.as_json:
         leases = [lease_shape(status) for status in statuses]
         waiting = [waiter_shape(waiter) for waiter in waiters]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _READ = 1_000
 _EVENTS = 50
 _ONCE_LINES = 60
+_UNCUT_COLUMNS = 10_000
+"""Where no terminal has to show it, no line is cut."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -66,7 +68,7 @@ def _top(arguments: Namespace) -> int:
             out.json(_shape(look(client)))
             return 0
         if arguments.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            width = shutil.get_terminal_size((100, _ONCE_LINES)).columns
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNCUT_COLUMNS
             for line in frame(look(client), width, _ONCE_LINES, hint=""):
                 out.line(line.rstrip())
             return 0

@@ -9,7 +9,9 @@ from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, Group
 
 if TYPE_CHECKING:
+    from leasehold.client.blocking.client import Client
     from leasehold.settings.catalog import Value
+    from leasehold.settings.law import Changed
     from leasehold.settings.questions import SettingState
 
 _HEADINGS = ("SETTING", "VALUE", "FOR", "CHANGED", "BY")
@@ -161,14 +163,29 @@ def _change(arguments: Namespace, value: "Value | None") -> int:
         if value is None:
             changed = client.settings.reset(arguments.key, resource=arguments.resource)
         else:
-            changed = client.settings.set(arguments.key, value, resource=arguments.resource)
+            changed = _is_set(client, arguments, value) or client.settings.set(
+                arguments.key, value, resource=arguments.resource
+            )
     if out.as_json:
         shape = {"key": changed.key, "before": changed.before, "value": changed.value}
         out.json({**shape, "resource": changed.resource or None})
         return 0
     where = f" for {displayed(changed.resource)}" if changed.resource else ""
-    out.line(f"{changed.key}{where}: {_spelled(changed.value)} (was {_spelled(changed.before)})")
+    was = "as before" if changed.before == changed.value else f"was {_spelled(changed.before)}"
+    out.line(f"{changed.key}{where}: {_spelled(changed.value)} ({was})")
     return 0
+
+
+def _is_set(client: "Client", arguments: Namespace, value: "Value") -> "Changed | None":
+    """Return what is to be told of a setting that somebody has given this value before; None: nobody has."""
+    from leasehold.settings.law import Changed
+
+    key, resource = arguments.key, arguments.resource
+    for one in client.settings.list():
+        is_it = (one.key, one.resource) == (key, resource) and one.changed_by is not None
+        if is_it and one.value == value and type(one.value) is type(value):
+            return Changed(key=key, resource=resource, before=value, value=value)
+    return None
 
 
 def _spelled(value: "Value") -> str:
