@@ -19,7 +19,7 @@ def test_a_restore_says_what_is_forgotten_and_asks_at_a_terminal(shell: Shell) -
     command = (EXECUTABLE, "restore", str(shell.folder / "copy"))
 
     refused = shell.terminal(*command)
-    refused.wait_for("forgets 2 ledger entries since the backup; 3 leases stood.")
+    refused.wait_for("forgets 2 ledger entries since the backup, and 2 live leases.")
     refused.press(b"n\n")
     refused.wait_for("nothing was changed")
     assert refused.end()[0] == 1
@@ -34,12 +34,14 @@ def test_a_restore_says_what_is_forgotten_and_asks_at_a_terminal(shell: Shell) -
 
     shell.run("acquire", "gate", "--ttl", "1h")
     told = shell.run("restore", "copy").out
-    assert "forgotten: 2 ledger entries since the backup; 2 leases stood" in told, "the epoch and the gate"
-    assert shell.json("restore", "copy")["forgotten_leases"] == 1
+    assert "forgotten: 2 ledger entries since the backup, and 1 live lease\n" in told, (
+        "the epoch and the gate"
+    )
+    assert shell.json("restore", "copy")["forgotten_leases"] == 0
     other = str(shell.folder / "other")
     shell.run("acquire", "door", "--store", other)
     assert (
-        "of another ledger than the backup's; 1 lease stood"
+        "of another ledger than the backup's, and 1 live lease"
         in shell.run("restore", "copy", "--yes", "--store", other).out
     )
 

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from leasehold.cli.durations import format_duration
-from leasehold.kernel.lease.lock_delay import ended_id
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
@@ -17,6 +16,8 @@ def shown_holder(lease: "Lease") -> str:
 
 def why_closed(client: "Client", lease: "Lease") -> str | None:
     """Say why a lease keeps a resource closed, and who may have it in spite of that; None: it does not."""
+    from leasehold.kernel.lease.lock_delay import ended_id
+
     if not lease.delayed_for:
         return None
     ended = client.get(ended_id(lease))

@@ -100,7 +100,7 @@ def _agrees(path: Path, forgotten: "Replaced") -> bool:
 def _spelled(forgotten: "Replaced") -> str:
     entries = f"{forgotten.entries:,} ledger {'entry' if forgotten.entries == 1 else 'entries'}"
     since = "since the backup" if forgotten.is_same_ledger else "of another ledger than the backup's"
-    return f"{entries} {since}; {counted(forgotten.leases, 'lease')} stood"
+    return f"{entries} {since}, and {counted(forgotten.leases, 'live lease')}"
 
 
 def _tell(out: Output, what: str, store: Path, file: Path, copied: "BackedUp | Copied", **more: int) -> None:

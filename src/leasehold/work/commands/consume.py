@@ -14,7 +14,6 @@ from leasehold.cli.parser import Group, is_number, positive_number
 from leasehold.cli.running.child import LauncherGone
 from leasehold.errors import EXIT_ERROR, EXIT_USAGE, InvalidInput, LimitExceeded
 from leasehold.work.commands.arguments import add_retries
-from leasehold.work.consuming import checked_item
 
 if TYPE_CHECKING:
     from leasehold.work.commands.launcher import Launcher
@@ -137,6 +136,8 @@ class _Lines:
 
 
 def _message(line: str) -> tuple[str, int, str]:
+    from leasehold.work.consuming import checked_item
+
     domain, _, rest = line.partition(" ")
     offset, _, payload = rest.partition(" ")
     if not (domain and is_number(offset)):
