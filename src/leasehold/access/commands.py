@@ -135,7 +135,7 @@ def _add_key(parser: ArgumentParser) -> None:
 
 
 def _create(arguments: Namespace) -> int:
-    if arguments.all_tenants and arguments.tenant != "default":
+    if arguments.all_tenants and arguments.tenant not in (None, "default"):
         raise UsageError(
             f"--all-tenants and --tenant {arguments.tenant} say different things; leave one of them out"
         )
