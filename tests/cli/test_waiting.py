@@ -34,6 +34,22 @@ def test_a_wait_in_vain_ends_with_75_and_tells_the_place_in_the_queue(shell: She
     assert error["facts"]["waited"] >= 0.05
 
 
+def test_what_the_registrar_keeps_closed_says_why_and_for_whom(shell: Shell) -> None:
+    held = shell.json("acquire", "door", "--holder", "ann", "--lock-delay", "1h")
+    shell.run("revoke", held["lease_id"], "--reason", "test")
+    shown = shell.run("show", "door").out
+    assert shown.startswith("door is kept closed\n")
+    assert "registrar (kept for ann)" in shown
+    assert "ann did not release it, and had asked for a lock-delay of 1h; ann may come back before" in shown
+    assert "registrar (kept for ann)" in shell.run("ls").out
+    assert "door is held by registrar (kept for ann)" in shell.run("queue", "door").out
+    assert shell.json("ls")["leases"][0]["kept_for"] == "ann"
+    refused = shell.run("acquire", "door", "--holder", "ben", "--wait", "50ms", code=75).err
+    assert "door is still kept closed for at most" in refused
+    assert "after a lease that was not released" in refused
+    assert "ask them" not in refused
+
+
 def test_an_interrupted_wait_leaves_the_queue(shell: Shell) -> None:
     shell.run("acquire", "door", "--holder", "ann")
     waiting = shell.start("acquire", "door", "--holder", "ben", "--wait", "1h")

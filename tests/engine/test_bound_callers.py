@@ -291,5 +291,5 @@ def test_jobs_are_for_operators(house: House) -> None:
         lambda: house.bound.cancel_job("job"),
     ]
     for ask in asks:
-        with pytest.raises(NotPermitted, match="jobs are for operators"):
+        with pytest.raises(NotPermitted, match="about the whole store, and this caller is bound to tenant"):
             ask()

@@ -38,6 +38,17 @@ def test_an_agent_acquires_and_another_is_told_who_why_until_when_and_what_next(
     assert facts["next_command"].startswith("leasehold acquire ./src --as agent-9")
 
 
+@pytest.mark.parametrize("wait", [(), ("--wait", "50ms")])
+def test_a_path_that_the_registrar_keeps_closed_is_nobodys_to_ask_for(
+    shell: Shell, wait: tuple[str, ...]
+) -> None:
+    held = shell.json("acquire", "src/app.py", "--as", "agent-7", "--lock-delay", "1h")
+    shell.run("revoke", held["lease_id"], "--reason", "test")
+    refused = shell.run("acquire", "src/app.py", "--as", "agent-9", *wait, code=75).err
+    assert re.search(r"[ :]src/app\.py is (still )?kept closed for at most", refused)
+    assert "registrar" not in refused
+
+
 def test_an_agent_that_claims_what_it_has_gets_more_time(shell: Shell) -> None:
     first = shell.json("acquire", "src/", "--as", "agent-7", "--ttl", "1m", "--json")
     again = shell.run("acquire", "src/app.py", "--ttl", "10m", LEASEHOLD_AGENT="agent-7")

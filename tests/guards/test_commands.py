@@ -161,7 +161,7 @@ def test_a_path_that_is_no_text_is_wrong_usage(team: Team) -> None:
 def test_a_bypass_is_in_the_sealed_history_with_who_what_and_why(team: Team) -> None:
     team.run("acquire", "src/app.py", "--as", "a")
     passed = team.run("guard", "src/app.py", "docs/", "--as", "b", "--bypass", "the build is broken")
-    assert "bypassed: src/app.py is held by a" in passed.err
+    assert passed.err == "leasehold: bypassed: src/app.py is held by a; history has it\n"
     last = json.loads(team.run("history", "--json").out.splitlines()[-1])
     event = last.get("event", last)
     assert (event["actor"], event["held_by"], event["reason"]) == ("b", "a", "the build is broken")

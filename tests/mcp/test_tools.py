@@ -227,7 +227,11 @@ async def test_hostile_arguments_are_refused_in_few_words(shell: Shell) -> None:
         for arguments in hostile:
             assert len(await own.error("claim", **arguments)) < 300
         assert (await own.error("claim", paths=["x"], agent="\n")).startswith("agent must not contain")
-        assert (await own.error("claim", paths=["x"], ttl_seconds=0)).startswith("ttl_seconds must be")
+        assert await own.error("claim", paths=["x"], ttl_seconds=0) == "ttl_seconds: expected number >= 0.001"
+        meant = await own.error("wait", paths=["x"], wait_seconds=5)
+        assert meant == "there is no argument 'wait_seconds'; did you mean 'seconds'?"
+        assert "did you mean 'paths'?" in await own.error("claim", path="x")
+        assert "did you mean" not in await own.error("claim", paths=["x"], wait_seconds=5)
         assert "expected string of length" in await own.error("list", agent="")
         assert (await own("list"))["total"] == 0
         outside = await own("claim", paths=["../../outside", "/etc/hosts"])

@@ -212,3 +212,18 @@ def test_a_server_and_a_local_program_share_one_store(tmp_path: Path) -> None:
         assert granted["token"] > token
         with pytest.raises(leasehold.Held, match="remote"):
             local.acquire("door", holder="local").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        ({"resource": "door"}, "holder", "the body lacks the field 'holder', which is required"),
+        ({"resource": "door", "holdr": "ann"}, "holdr", "takes no field 'holdr'; did you mean 'holder'?"),
+    ],
+)
+def test_a_field_that_is_missing_or_unknown_is_named(
+    server: RunningServer, body: dict[str, str], field: str, says: str
+) -> None:
+    refused = server.ask("POST", "/v1/leases", body)
+    assert (refused.status, refused.body["field"]) == (422, field)
+    assert says in refused.body["detail"]

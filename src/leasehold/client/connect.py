@@ -144,7 +144,8 @@ def _remote_desk(address: str, api_key: str | None, patience: float, quotas: Quo
         from leasehold.client.http.desk import RemoteDesk  # loading it takes time that few need to pay
     except ModuleNotFoundError as error:
         raise StoreUnusable(
-            f"a server is reached with {error.name}, which is missing: pip install 'leasehold[http]'"
+            f"a server is reached with {error.name}, which is not installed; "
+            "install leasehold with its extra `http`"
         ) from error
     from leasehold.client.http.address import key_of
 

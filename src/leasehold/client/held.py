@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 
 _FACTS = ("lease_id", "resource", "token", "ended_by", "end_reason")
+_OF_THE_CLIENT = frozenset(
+    ("belongs_elsewhere", "body", "granted", "hearers", "kept", "lose", "loss", "parts", "process_id")
+)
+"""What other parts of a client use of a lease, and its holder need not see in `dir`."""
 
 
 class AnyBody(Protocol):
@@ -54,6 +58,9 @@ class AnyHeldLease:
         else:
             state = "released or detached" if self.kept is None else f"{self.remaining:.1f} s left"
         return f"<lease on {self.resource} by {self.holder}, token {self.token}, {state}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _OF_THE_CLIENT]
 
     @property
     def lease(self) -> Lease:

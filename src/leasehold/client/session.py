@@ -39,6 +39,10 @@ class AnySession:
         self._unheard: dict[object, None] = {}
         """What was sent blindly, and has no outcome yet."""
 
+    def face(self, what: str) -> str:
+        """Return how a face of the client shows itself."""
+        return f"<{what} of tenant {self.tenant} in {self.desk.url}>"
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be copied, nor sent to another process; connect there")
 

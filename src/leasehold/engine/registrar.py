@@ -162,8 +162,8 @@ class Registrar:
         """Refuse a job to a caller that may not have it done, or is bound to a tenant: jobs are about all."""
         if self.caller.tenant is not None:
             raise NotPermitted(
-                f"jobs are for operators, and this caller is bound to tenant {self.caller.tenant}; "
-                "ask an operator"
+                f"this is about the whole store, and this caller is bound to tenant {self.caller.tenant}; "
+                "ask an operator, or use an access key for all tenants"
             )
         self._admit(job)
         return self._jobs

@@ -63,6 +63,8 @@ def explained(error: Held, blocker: LeaseStatus | None, waiting: int, asked: Ask
     if blocker is None:
         return error
     lease = blocker.lease
+    if lease.delayed_for:  # By the registrar, which says for how long, and whom nobody can ask.
+        return type(error)(str(error).replace(lease.resource, shown(lease.resource)), **error.facts)
     reason = reason_of(lease)
     since, until = (_clock_time(ns) for ns in (lease.issued_at_ns, lease.expires_at_ns))
     position = waiting + 1 if error.position is None else error.position

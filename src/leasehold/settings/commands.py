@@ -161,7 +161,8 @@ def _change(arguments: Namespace, out: Output, value: "Value | None") -> None:
         out.json({**shape, "resource": changed.resource or None})
         return
     where = f" for {displayed(changed.resource)}" if changed.resource else ""
-    out.line(f"{changed.key}{where}: {_spelled(changed.value)} (was {_spelled(changed.before)})")
+    was = "as before" if changed.before == changed.value else f"was {_spelled(changed.before)}"
+    out.line(f"{changed.key}{where}: {_spelled(changed.value)} ({was})")
 
 
 def _spelled(value: "Value") -> str:

@@ -16,10 +16,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from leasehold.client.inputs import text, whole_number
 from leasehold.client.session import AnySession
-from leasehold.errors import InvalidInput
+from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.ledger.limits import REASON_BYTES
 from leasehold.work.law.answers import Acquired
+from leasehold.work.law.check import check_domain, check_offset
 
 Item = tuple[str, int, Any]
 Source = Iterable[Item] | AsyncIterable[Item]
@@ -129,6 +131,8 @@ class Held:
         self.verdict: Literal["succeed", "fail"] | None = None
         """What became of the last attempt, as long as the registrar has not heard of it."""
         self.reason = ""
+        self.error: Exception | None = None
+        """What the last attempt has raised."""
         self.request_id = ""
 
     def believe(self, sent_ns: int, expires_in_ns: int | None) -> None:
@@ -309,10 +313,14 @@ class Schedule:
 
 
 def checked_item(item: object) -> Item:
-    """Return what a source has yielded, if it has the parts of a message."""
-    if isinstance(item, tuple | list) and len(item) == 3:
-        return item[0], item[1], item[2]
-    raise InvalidInput(f"source must yield (domain, offset, payload), not {item!r:.80}", field="source")
+    """Return what a source has yielded; refuse what can never be a message."""
+    if not (isinstance(item, tuple | list) and len(item) == 3):
+        raise InvalidInput(f"source must yield (domain, offset, payload), not {item!r:.80}", field="source")
+    domain, offset = text("domain", item[0]), whole_number("offset", item[1])
+    refusal = check_domain(domain) or check_offset(offset)
+    if refusal is not None:
+        raise error_of(refusal)
+    return domain, offset, item[2]
 
 
 def reason_of(error: BaseException) -> str:

@@ -23,6 +23,9 @@ class AsyncAccess:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return self._session.face("access keys")
+
     async def create(
         self,
         role: Role | str,

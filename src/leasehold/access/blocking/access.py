@@ -24,6 +24,9 @@ class Access:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return self._session.face("access keys")
+
     def create(
         self,
         role: Role | str,

@@ -67,6 +67,9 @@ class AsyncFiles:
         self._reader = AsyncFileReader(session)
         self._hearers: list[Callable[[LeaseEvent], None]] = []
 
+    def __repr__(self) -> str:
+        return self._session.face("file leases")
+
     def name(self, path: AnyPath) -> FileName:
         """Return what a path is called in the store, and for people."""
         return name_of(path)

@@ -23,6 +23,9 @@ class AsyncSettings:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return self._session.face("settings")
+
     async def get(self, key: str, *, resource: AnyPath | FileName = "") -> Value:
         """Return what is in force for a resource, or in general."""
         if text("key", key) not in SETTINGS:

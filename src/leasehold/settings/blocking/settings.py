@@ -24,6 +24,9 @@ class Settings:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return self._session.face("settings")
+
     def get(self, key: str, *, resource: AnyPath | FileName = "") -> Value:
         """Return what is in force for a resource, or in general."""
         if text("key", key) not in SETTINGS:

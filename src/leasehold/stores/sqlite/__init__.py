@@ -22,6 +22,8 @@
 - ``forks``        telling all stores of a process of a fork
 - ``backup``       copies that can be restored without repeating a token
 - ``inspecting``   looking into a backup, without changing it
+- ``replacing``    what a restore would take from a store
+- ``server_lock``  the lock of the one server that a store may have
 - ``shrinking``    giving room back that nothing needs any more
 - ``copying``      how pages are copied, and a copy is checked
 - ``defects``      damage to the file, and a schema that somebody has changed
