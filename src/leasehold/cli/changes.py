@@ -7,7 +7,7 @@ from leasehold.cli.asking import add_wait_option
 from leasehold.cli.claims import tell
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import LEASE_HELP, lease_named, resource
+from leasehold.cli.naming import LEASE_HELP, displayed, lease_named, resource
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 
@@ -53,7 +53,7 @@ def _transfer(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
         status = client.transfer(_lease_id(client, arguments), to=arguments.to, ttl=arguments.ttl)
-    tell(out, status, f"handed {status.lease.resource} to {status.lease.holder}")
+    tell(out, status, f"handed {displayed(status.lease.resource)} to {status.lease.holder}")
     return 0
 
 
@@ -81,7 +81,7 @@ def _upgrade(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
         status = client.upgrade(_lease_id(client, arguments), wait=arguments.wait)
-    tell(out, status, f"{status.lease.resource} is held exclusively")
+    tell(out, status, f"{displayed(status.lease.resource)} is held exclusively")
     return 0
 
 
@@ -106,5 +106,5 @@ def _downgrade(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
         status = client.downgrade(_lease_id(client, arguments))
-    tell(out, status, f"{status.lease.resource} can be shared")
+    tell(out, status, f"{displayed(status.lease.resource)} can be shared")
     return 0

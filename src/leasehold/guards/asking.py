@@ -1,5 +1,6 @@
 """What guards ask a store, and have it record. Claiming and releasing go through a client."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,6 +27,8 @@ class Asker(NamedTuple):
     agent: str
     url: str | None = None
     tenant: str = "default"
+    folder: str | None = None
+    """Where they stand, and type what comes next; None: where git was called, or else this process."""
 
 
 class Refused(NamedTuple):
@@ -92,10 +95,20 @@ def refusals(records: Records, found: Sequence[Refused], asker: Asker) -> list[s
     told = []
     for (first, by), *others in by_lease.values():
         waiting = records.waiting(asker.tenant, first.resource)
-        paths = [first.path, *(other.name.path for other in others[: _PATHS_TOLD - 1])]
-        asked = Asked(paths, asker.agent, Mode.EXCLUSIVE)
+        resources = [first.resource, *(other.name.resource for other in others[: _PATHS_TOLD - 1])]
+        asked = Asked(resources, asker.agent, Mode.EXCLUSIVE, asker.folder or _where_git_was_called())
         told.append(str(explained(Held(f"{first.path} is held"), by, waiting, asked)))
     return told
+
+
+def _where_git_was_called() -> str:
+    """Return where who waits for a hook stands: git runs it at the top, and says how far below it was called.
+
+    Where we are, if no hook is running.
+    """
+    here = os.getcwd()
+    place = os.path.join(here, os.environ.get("GIT_PREFIX", ""))
+    return place if os.path.lexists(os.path.join(here, ".git")) and os.path.isdir(place) else here
 
 
 @contextmanager

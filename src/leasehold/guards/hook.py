@@ -117,7 +117,7 @@ def _judge(text: bytes) -> str:
     from leasehold.guards.asking import Asker
     from leasehold.guards.claiming import take
 
-    asker, bypass = Asker(_agent(told)), os.environ.get(BYPASS_VARIABLE, "")
+    asker, bypass = Asker(_agent(told), folder=told.folder), os.environ.get(BYPASS_VARIABLE, "")
     by_path = {path: file_at(path)[1] for path in ours}
     spared = _ignored(folder, ours) if told.tool == "Bash" else set()
     claimed = [name for path, name in by_path.items() if path not in spared]

@@ -9,6 +9,7 @@ from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, Group
 
 if TYPE_CHECKING:
+    from leasehold.files.names import FileName
     from leasehold.settings.catalog import Value
     from leasehold.settings.questions import SettingState
 
@@ -139,12 +140,19 @@ def _row(one: "SettingState") -> list[str]:
 def _get(arguments: Namespace) -> int:
     out = Output(arguments)
     with connected(arguments) as client:
-        value = client.settings.get(arguments.key, resource=arguments.resource)
+        value = client.settings.get(arguments.key, resource=_name(arguments))
     if out.as_json:
         out.json({"key": arguments.key, "value": value, "resource": arguments.resource or None})
     else:
         out.line(_spelled(value))
     return 0
+
+
+def _name(arguments: Namespace) -> "FileName":
+    """Return the resource that was named, which has been read already."""
+    from leasehold.files.names import FileName
+
+    return FileName(arguments.resource, arguments.resource)
 
 
 def _set(arguments: Namespace) -> int:
@@ -159,9 +167,9 @@ def _change(arguments: Namespace, value: "Value | None") -> int:
     out = Output(arguments)
     with connected(arguments, create=True) as client:
         if value is None:
-            changed = client.settings.reset(arguments.key, resource=arguments.resource)
+            changed = client.settings.reset(arguments.key, resource=_name(arguments))
         else:
-            changed = client.settings.set(arguments.key, value, resource=arguments.resource)
+            changed = client.settings.set(arguments.key, value, resource=_name(arguments))
     if out.as_json:
         shape = {"key": changed.key, "before": changed.before, "value": changed.value}
         out.json({**shape, "resource": changed.resource or None})

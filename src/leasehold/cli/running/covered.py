@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from leasehold.cli.asking import ask
 from leasehold.cli.connecting import HOLDER_VARIABLE, connected, holder_of
+from leasehold.cli.naming import displayed
 from leasehold.cli.output import say_on_stderr
 from leasehold.cli.running.board import ENDING_SECONDS, FRONT_VARIABLE, Board
 from leasehold.cli.running.child import LauncherGone
@@ -129,9 +130,9 @@ def _release(held: "Block", *, completed: bool) -> None:
 def _ended_unnoticed(leases: "Sequence[HeldLease]") -> LeaseLost:
     first, *others = leases
     if others:
-        which = f"one of the leases on {', '.join(lease.resource for lease in leases)}"
+        which = f"one of the leases on {', '.join(displayed(lease.resource) for lease in leases)}"
     else:
-        which = f"lease {first.lease_id} on {first.resource}"
+        which = f"lease {first.lease_id} on {displayed(first.resource)}"
     facts = {"lease_id": first.lease_id, "resource": first.resource, "token": first.token}
     return LeaseLost(
         f"{which} had ended before the command did; what the command did last may have happened without it",

@@ -19,6 +19,9 @@ from leasehold.kernel.lease.model import Mode
 from leasehold.server.terms import Terms
 from leasehold.settings.questions import Effective, FindEffective
 
+_ANYWHERE = "/"
+"""Where who asks stands is not known here: from no project's folder, names are told that are good in each."""
+
 
 class FileClaims:
     """What one request has to do with the file leases of agents."""
@@ -26,7 +29,7 @@ class FileClaims:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._session = terms.session
-        self._reader = AsyncFileReader(terms.session)
+        self._reader = AsyncFileReader(terms.session, folder=_ANYWHERE)
 
     async def acquire(self, data: AcquireFilesBody) -> list[LeaseStatus]:
         """Have an agent own files, folders and patterns; who is refused is told by whom, and what next."""
