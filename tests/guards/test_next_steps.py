@@ -44,7 +44,8 @@ def test_the_guard_asked_in_a_folder(team: Team, path: str, name: str) -> None:
 def test_a_tool_that_is_blocked_while_its_agent_is_in_a_folder(hooked: Team, *, project: bool) -> None:
     at = hooked.top / "src"
     hooked.run("acquire", "./README.md", "--as", "a")
-    known = {"CLAUDE_PROJECT_DIR": str(hooked.top)} if project else {}
-    refused = hooked.hook(hooked.edit("README.md", "b", cwd=str(at)), **known)
+    if project:
+        hooked.environment["CLAUDE_PROJECT_DIR"] = str(hooked.top)
+    refused = hooked.hook(hooked.edit("README.md", "b", cwd=str(at)))
     assert refused.err.startswith("leasehold: ../README.md is held by a ")
     assert typed_as_told(hooked, refused, at) == {"README.md": "b"}

@@ -212,3 +212,11 @@ def test_a_server_and_a_local_program_share_one_store(tmp_path: Path) -> None:
         assert granted["token"] > token
         with pytest.raises(leasehold.Held, match="remote"):
             local.acquire("door", holder="local").__enter__()
+
+
+def test_who_is_refused_is_told_what_the_holder_needs_it_for(server: RunningServer) -> None:
+    resource = name()
+    assert acquired(server, resource, reason="nightly build").status == 201
+
+    for wait in (0, 0.2):
+        assert acquired(server, resource, "bob", wait=wait).body["reason"] == "nightly build"

@@ -130,8 +130,6 @@ def _metadata_of(arguments: Namespace) -> dict[str, Any]:
         if key in pairs:
             raise UsageError(f"--metadata has {key!r} twice; give each key once")
         pairs[key] = value
-    if arguments.reason:
-        pairs["reason"] = arguments.reason
     return pairs
 
 
@@ -147,6 +145,7 @@ def ask(
         "ttl": arguments.ttl,
         "mode": arguments.mode,
         "metadata": _metadata_of(arguments),
+        "reason": arguments.reason,
         "wait": arguments.wait,
         "priority": arguments.priority,
         "lock_delay": arguments.lock_delay,

@@ -97,11 +97,13 @@ def in_vain(waiting: Waiting, waited_ns: int) -> WaitTimeout:
     expires_in = None if place.expires_in_ns is None else place.expires_in_ns / NANOSECONDS_PER_SECOND
     left = "" if expires_in is None else f" (for at most {expires_in:.1f} s more, unless renewed)"
     who = "reserved for" if place.expires_in_ns is None and place.position > 1 else "held by"
+    why = f" ({place.reason})" if place.reason else ""
     return WaitTimeout(
-        f"waited {waited:.1f} s: {place.resource} is still {who} {place.holder or 'nobody known'}{left}, "
-        f"and this claim was at place {place.position} in the queue; wait longer, or ask them",
+        f"waited {waited:.1f} s: {place.resource} is still {who} {place.holder or 'nobody known'}{why}{left}"
+        f", and this claim was at place {place.position} in the queue; wait longer, or ask them",
         resource=place.resource,
         holder=place.holder,
+        reason=place.reason or None,
         lease_id=place.lease_id,
         mode=place.mode,
         since=None if place.since_ns is None else place.since_ns / NANOSECONDS_PER_SECOND,

@@ -18,7 +18,6 @@ from leasehold.errors import (
     WaitTimeout,
 )
 from leasehold.files.names import shown, written
-from leasehold.files.values import reason_of
 from leasehold.kernel.lease.model import Mode
 
 NOT_FOUND = "Lease not found"
@@ -65,12 +64,11 @@ def explained(error: Held, blocker: LeaseStatus | None, waiting: int, asked: Ask
     if blocker is None:
         return error
     lease = blocker.lease
-    reason = reason_of(lease)
     since, until = (_clock_time(ns) for ns in (lease.issued_at_ns, lease.expires_at_ns))
     position = waiting + 1 if error.position is None else error.position
     place = "you were" if isinstance(error, WaitTimeout) else "you would be"
     command = next_command(asked, error)
-    why = f" ({reason})" if reason else ""
+    why = f" ({lease.reason})" if lease.reason else ""
     name = shown(lease.resource) if asked.folder is None else written(lease.resource, start=asked.folder)
     message = (
         f"{name} is held by {lease.holder}{why} since {since}, until {until} "
@@ -87,7 +85,7 @@ def explained(error: Held, blocker: LeaseStatus | None, waiting: int, asked: Ask
             "since": lease.issued_at_ns / 1e9,
             "expires_in": blocker.expires_in,
             "retry_after": blocker.expires_in,
-            "reason": reason or None,
+            "reason": lease.reason or None,
             "position": position,
             "next_command": command,
         },

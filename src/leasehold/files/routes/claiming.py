@@ -5,13 +5,12 @@ It is what `files.aio.claiming` does for programs that keep their leases; here n
 
 from msgspec.structs import replace
 
-from leasehold.client.inputs import claim_ids, duration_ns
+from leasehold.client.inputs import claim_ids, duration_ns, facts_of
 from leasehold.client.waits import undoing
 from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import AlreadyHeld, Held, LeaseLost, RenewalDoesNotExtend, RenewalsExhausted
 from leasehold.files.aio.claiming import had_already, without_covered
 from leasehold.files.aio.reader import AsyncFileReader
-from leasehold.files.inputs import facts_of
 from leasehold.files.names import FileName, name_elsewhere, shown
 from leasehold.files.routes.bodies import AcquireFilesBody
 from leasehold.kernel.lease.commands import Acquire, ChangeMode, Wanted
