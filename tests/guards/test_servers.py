@@ -71,3 +71,29 @@ def test_a_server_that_cannot_be_asked_is_not_installed(team: Team, server: Runn
     refused = team.run("guard", "install", "--store", server.url, code=1)
     assert "cannot be reached" in refused.err
     assert team.git("config", "--get", "leasehold.url").out == ""
+
+
+def test_doctor_has_the_hooks_prove_themselves_against_the_server(
+    remote: Team, server: RunningServer
+) -> None:
+    report = remote.run("doctor", "--json").json
+    assert (report["ok"], report["store"]) == (True, server.url)
+    assert [check["check"] for check in report["checks"]] == ["server", "hooks", "hooks"]
+    assert all("refused a file that somebody else held" in check["detail"] for check in report["checks"][1:])
+    assert remote.holders() == {}, "what was held for the proof is released"
+    assert "doctor's-holder" in remote.run("history").out
+    hook = remote.top / ".git" / "hooks" / "pre-commit"
+    hook.write_text(hook.read_text().replace("--staged || exit", "--staged || true"))
+    told = remote.run("doctor", code=1).out
+    assert "git's pre-commit hook: it let a file through that somebody else held" in told
+
+
+def test_doctor_says_what_is_wrong_with_a_server_that_does_not_answer(
+    remote: Team, server: RunningServer
+) -> None:
+    server.stop()
+    report = remote.run("doctor", "--json", code=1).json
+    assert [(check["check"], check["ok"]) for check in report["checks"]] == [
+        ("server", False),
+        ("hooks", False),
+    ]
