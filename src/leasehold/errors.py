@@ -34,6 +34,8 @@ class LeaseholdError(Exception):
     resource: str | None = None
     holder: str | None = None
     """Who holds the resource, or the lease, that was asked for."""
+    reason: str | None = None
+    """What the holder says that it is for."""
     mode: str | None = None
     state: str | None = None
     token: int | None = None
@@ -286,6 +288,7 @@ def error_of(refusal: Refusal) -> LeaseholdError:
         lease_id=refusal.lease_id,
         resource=refusal.resource,
         holder=refusal.holder,
+        reason=refusal.reason,
         mode=refusal.mode,
         state=refusal.state,
         token=refusal.token,

@@ -58,7 +58,11 @@ def _message_of_held(refusal: Refusal, expires_in: float | None, left: str) -> s
     if holder == REGISTRAR:
         return f"{resource} is kept closed {left}, after a lease that was not released; try again then"
     step = "ask an operator to revoke it" if expires_in is None else "try again then, or ask them"
-    return f"{resource} is held by {holder} {left} unless renewed; {step}"
+    return f"{resource} is held by {holder}{_why(refusal)} {left} unless renewed; {step}"
+
+
+def _why(refusal: Refusal) -> str:
+    return f" ({refusal.reason})" if refusal.reason else ""
 
 
 def _message_of_input(refusal: Refusal) -> str:
@@ -104,5 +108,8 @@ def _message_about_waiting(refusal: Refusal) -> str | None:
         case RefusalCode.LEASE_PENDING:
             return f"lease {lease} on {resource} is not granted and confirmed yet; ask for it again first"
         case RefusalCode.HELD if refusal.state == LeaseState.PENDING:
-            return f"{resource} is reserved for {holder}, who waits for it; wait as well, or try again later"
+            return (
+                f"{resource} is reserved for {holder}{_why(refusal)}, who waits for it; "
+                "wait as well, or try again later"
+            )
     return None

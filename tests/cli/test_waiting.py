@@ -139,3 +139,11 @@ def test_a_wait_that_makes_no_sense_is_wrong_usage(shell: Shell, wait: str) -> N
 def test_a_priority_that_does_not_exist_is_refused(shell: Shell) -> None:
     result: Any = shell.run("acquire", "door", "--priority", "11", code=2)
     assert "priority" in result.err
+
+
+def test_who_is_refused_is_told_what_the_holder_needs_it_for(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann", "--reason", "nightly build")
+    for wait, what in (("0", "is held by"), ("50ms", "is still held by")):
+        claim = ("acquire", "door", "--holder", "ben", "--wait", wait)
+        assert f"door {what} ann (nightly build)" in shell.run(*claim, code=75).err
+        assert shell.run(*claim, "--json", code=75).error["facts"]["reason"] == "nightly build"

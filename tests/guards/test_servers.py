@@ -109,3 +109,29 @@ def test_a_key_of_a_tenant_that_was_not_named_is_told_what_to_add(
     assert of_acme.git("config", "--get", "leasehold.url").out == ""
     of_acme.run("acquire", "door", "--store", server.url, code=1)
     of_acme.run("acquire", "door", "--store", server.url, LEASEHOLD_TENANT="acme")
+
+
+def test_doctor_has_the_hooks_prove_themselves_against_the_server(
+    remote: Team, server: RunningServer
+) -> None:
+    report = remote.run("doctor", "--json").json
+    assert (report["ok"], report["store"]) == (True, server.url)
+    assert [check["check"] for check in report["checks"]] == ["server", "hooks", "hooks"]
+    assert all("refused a file that somebody else held" in check["detail"] for check in report["checks"][1:])
+    assert remote.holders() == {}, "what was held for the proof is released"
+    assert "doctor's-holder" in remote.run("history").out
+    hook = remote.top / ".git" / "hooks" / "pre-commit"
+    hook.write_text(hook.read_text().replace("--staged || exit", "--staged || true"))
+    told = remote.run("doctor", code=1).out
+    assert "git's pre-commit hook: it let a file through that somebody else held" in told
+
+
+def test_doctor_says_what_is_wrong_with_a_server_that_does_not_answer(
+    remote: Team, server: RunningServer
+) -> None:
+    server.stop()
+    report = remote.run("doctor", "--json", code=1).json
+    assert [(check["check"], check["ok"]) for check in report["checks"]] == [
+        ("server", False),
+        ("hooks", False),
+    ]

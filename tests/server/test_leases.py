@@ -227,3 +227,11 @@ def test_a_field_that_is_missing_or_unknown_is_named(
     refused = server.ask("POST", "/v1/leases", body)
     assert (refused.status, refused.body["field"]) == (422, field)
     assert says in refused.body["detail"]
+
+
+def test_who_is_refused_is_told_what_the_holder_needs_it_for(server: RunningServer) -> None:
+    resource = name()
+    assert acquired(server, resource, reason="nightly build").status == 201
+
+    for wait in (0, 0.2):
+        assert acquired(server, resource, "bob", wait=wait).body["reason"] == "nightly build"

@@ -10,7 +10,7 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import resource
+from leasehold.cli.naming import displayed, resource
 from leasehold.cli.parser import UsageError
 from leasehold.errors import Held
 
@@ -30,7 +30,8 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         metavar="RESOURCE",
         nargs="+",
         action=_Resources,
-        help="what to own: any name, or a path if it has a / or begins with a dot; of several all, or none",
+        help="what to own: any name, or a path if it has a / or begins with a dot, unless name: is in front; "
+        "of several all, or none",
     )
     parser.add_argument(
         "--ttl",
@@ -115,7 +116,7 @@ def refuse_nonsense(arguments: Namespace) -> None:
     seen: set[str] = set()
     for name in arguments.resources:
         if name in seen:
-            raise UsageError(f"{name!r} is named twice; name each resource once")
+            raise UsageError(f"{displayed(name)!r} is named twice; name each resource once")
         seen.add(name)
     _metadata_of(arguments)
 
@@ -129,8 +130,6 @@ def _metadata_of(arguments: Namespace) -> dict[str, Any]:
         if key in pairs:
             raise UsageError(f"--metadata has {key!r} twice; give each key once")
         pairs[key] = value
-    if arguments.reason:
-        pairs["reason"] = arguments.reason
     return pairs
 
 
@@ -146,6 +145,7 @@ def ask(
         "ttl": arguments.ttl,
         "mode": arguments.mode,
         "metadata": _metadata_of(arguments),
+        "reason": arguments.reason,
         "wait": arguments.wait,
         "priority": arguments.priority,
         "lock_delay": arguments.lock_delay,
@@ -169,7 +169,7 @@ def _ask_for_files(
     """Acquire files, and renew what the holder has already; who is refused is told what to do next."""
     from leasehold.files.names import FileName
 
-    names = [FileName(*pair) for pair in zip(arguments.resources, arguments.typed, strict=True)]
+    names = [FileName(resource, resource) for resource in arguments.resources]
     limit = special.get("max_renewals", -1)
     claim |= {"wait": arguments.wait or False, "max_renewals": None if limit == -1 else limit}
     try:

@@ -17,7 +17,15 @@ from types import FrameType
 from leasehold.cli.naming import displayed
 from leasehold.cli.output import Output, json_of, say_on_stderr
 from leasehold.cli.parser import UsageError, parse
-from leasehold.errors import EXIT_USAGE, AlreadyHeld, LeaseholdError, LeaseNotFound, LimitExceeded, NotHolder
+from leasehold.errors import (
+    EXIT_USAGE,
+    AlreadyHeld,
+    Deadlock,
+    LeaseholdError,
+    LeaseNotFound,
+    LimitExceeded,
+    NotHolder,
+)
 
 DEBUG_VARIABLE = "LEASEHOLD_DEBUG"
 
@@ -177,7 +185,25 @@ def message_of(error: LeaseholdError) -> str:
                 f"there is no lease {displayed(error.lease_id)}, and none stands on a resource of that name; "
                 "`leasehold ls` lists what there is"
             )
+        case Deadlock():
+            message = str(error)
+            for resource in set((error.cycle or ())[1::2]):  # Between those who wait for them.
+                message = message.replace(f"because of {resource};", f"because of {displayed(resource)};")
+            return message
         case UsageError():
             return " ".join(str(error).split())
         case _:
-            return str(error)
+            return _told_here(error)
+
+
+def _told_here(error: LeaseholdError) -> str:
+    """Return an error's message, with the resource that it is about as it can be typed here."""
+    message, resource = str(error), error.facts.get("resource")
+    if not isinstance(resource, str):
+        return message
+    from leasehold.files.names import shown
+
+    name, inside = displayed(resource), shown(resource)
+    if message.startswith(f"{inside} "):  # As what `files` raises does.
+        return f"{name}{message.removeprefix(inside)}"
+    return message if name in message else message.replace(resource, name, 1)

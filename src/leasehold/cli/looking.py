@@ -193,7 +193,7 @@ def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", dep
     state = state_now(status).value
     row: list[Cell] = [
         "  " * depth + lease.lease_id,
-        lease.resource,
+        displayed(lease.resource),
         lease.holder,
         (state, _STATE_COLOURS.get(state, "dim")),
         f"in {format_duration(status.expires_in)}" if status.is_live else "-",

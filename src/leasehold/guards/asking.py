@@ -1,5 +1,6 @@
 """What guards ask a store, and have it record. Claiming and releasing go through a client."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -24,8 +25,12 @@ _PATHS_TOLD = 5
 class Asker:
     """Who asks, and where: in the store that is named, or the nearest one, which is found out when needed."""
 
-    def __init__(self, agent: str, *, tenant: str | None = None, url: str | None = None) -> None:
+    def __init__(
+        self, agent: str, *, tenant: str | None = None, url: str | None = None, folder: str | None = None
+    ) -> None:
         self.agent = agent
+        self.folder = folder
+        """Where they stand, and type what comes next; None: where git was called, or else this process."""
         self._tenant = tenant
         self._url = url
 
@@ -99,10 +104,20 @@ def refusals(records: Records, found: Sequence[Refused], asker: Asker) -> list[s
     told = []
     for (first, by), *others in by_lease.values():
         waiting = records.waiting(asker.place.tenant, first.resource)
-        paths = [first.path, *(other.name.path for other in others[: _PATHS_TOLD - 1])]
-        asked = Asked(paths, asker.agent, Mode.EXCLUSIVE)
+        resources = [first.resource, *(other.name.resource for other in others[: _PATHS_TOLD - 1])]
+        asked = Asked(resources, asker.agent, Mode.EXCLUSIVE, asker.folder or _where_git_was_called())
         told.append(str(explained(Held(f"{first.path} is held"), by, waiting, asked)))
     return told
+
+
+def _where_git_was_called() -> str:
+    """Return where who waits for a hook stands: git runs it at the top, and says how far below it was called.
+
+    Where we are, if no hook is running.
+    """
+    here = os.getcwd()
+    place = os.path.join(here, os.environ.get("GIT_PREFIX", ""))
+    return place if os.path.lexists(os.path.join(here, ".git")) and os.path.isdir(place) else here
 
 
 @contextmanager

@@ -71,6 +71,7 @@ class AcquireBody(Taken, kw_only=True):
     lock_delay: Annotated[
         float, Meta(description="Seconds that it stays closed to others after an expiry or revocation.")
     ] = 0.0
+    reason: Annotated[str, Meta(description="What it is for: whoever is refused is told.")] = ""
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""

@@ -16,10 +16,11 @@ _PAGE = 1_000
 
 
 class AsyncFileReader:
-    """Looks at the file leases of one tenant."""
+    """Looks at the file leases of one tenant, for who stands in a folder, or where this process does."""
 
-    def __init__(self, session: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession, *, folder: str | None = None) -> None:
         self._session = session
+        self._folder = folder
 
     async def held_by(self, agent: str) -> list[LeaseStatus]:
         """Return every lease that an agent has and that stands."""
@@ -49,4 +50,5 @@ class AsyncFileReader:
                 waiters = await self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
                 waiting = len(waiters)
                 break
-        return explained(error, blocker, waiting, Asked([name.path for name in names], agent, mode))
+        asked = Asked([name.resource for name in names], agent, mode, self._folder)
+        return explained(error, blocker, waiting, asked)

@@ -14,14 +14,14 @@ from leasehold.client.blocking.claims import Claims
 from leasehold.client.blocking.session import Session
 from leasehold.client.blocking.terms import Terms
 from leasehold.client.holdings import Holdings
-from leasehold.client.inputs import Duration, callback, parse, text
+from leasehold.client.inputs import Duration, callback, facts_of, parse, text
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.errors import Held, InvalidInput, LeaseholdError, LeaseLost, Refused
 from leasehold.files.blocking.claiming import ClaimTerms, FileClaims
 from leasehold.files.blocking.lease import HeldFiles
 from leasehold.files.blocking.reader import FileReader
-from leasehold.files.inputs import check_request, facts_of, named, patience_of
+from leasehold.files.inputs import check_request, named, patience_of
 from leasehold.files.names import AnyPath, FileName, is_file_name, name_of
 from leasehold.files.questions import FindAround
 from leasehold.files.refusals import OVER, text_of
@@ -151,7 +151,7 @@ class Files:
             wait=patience if preferred.blocking_mode_enabled else None,
             max_renewals=preferred.max_renewals if max_renewals is None else max_renewals,
             priority=priority,
-            metadata=facts_of(metadata, text("reason", reason)),
+            metadata=facts_of(metadata, reason),
             lock_delay=lock_delay,
             survives_reboot=survives_reboot,
         )

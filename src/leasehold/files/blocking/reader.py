@@ -17,10 +17,11 @@ _PAGE = 1_000
 
 
 class FileReader:
-    """Looks at the file leases of one tenant."""
+    """Looks at the file leases of one tenant, for who stands in a folder, or where this process does."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, folder: str | None = None) -> None:
         self._session = session
+        self._folder = folder
 
     def held_by(self, agent: str) -> list[LeaseStatus]:
         """Return every lease that an agent has and that stands."""
@@ -50,4 +51,5 @@ class FileReader:
                 waiters = self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
                 waiting = len(waiters)
                 break
-        return explained(error, blocker, waiting, Asked([name.path for name in names], agent, mode))
+        asked = Asked([name.resource for name in names], agent, mode, self._folder)
+        return explained(error, blocker, waiting, asked)

@@ -115,6 +115,7 @@ def about(
         lease_id=lease.lease_id,
         resource=lease.resource,
         holder=lease.holder,
+        reason=lease.reason or None if code is RefusalCode.HELD else None,
         mode=lease.mode,
         state=lease.state,
         token=lease.token,
