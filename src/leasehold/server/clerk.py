@@ -60,14 +60,17 @@ class Clerk:
         self._is_rung_for = False
         self._is_closed = False
 
-    async def carry_out(self, caller: Caller, desk: Desk, items: Sequence[Raw]) -> list[bytes]:
-        """Return the outcomes of items, as they are spelled."""
+    async def carry_out(
+        self, caller: Caller, desk: Desk, items: Sequence[Raw], take_in: Callable[[Item | Failure], None]
+    ) -> list[bytes]:
+        """Return the outcomes of items, as they are spelled; `take_in` is shown each item before."""
         spell = self._wire.spell_outcome
         outcomes: list[bytes] = []
         size = 0
         commands: list[Command] = []
         for spelled in items:
             item = self._read(spelled)
+            take_in(item)
             if isinstance(item, Command):
                 commands.append(self._from_afar(caller, item))
                 continue
