@@ -69,7 +69,7 @@ class Output:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Write all that the block says in one piece, so that a reader that leaves early was sent all of it."""
+        """Write all that the block says in one piece: a reader that leaves early was sent all of it."""
         stream, self._stream = self._stream, io.StringIO()
         try:
             yield

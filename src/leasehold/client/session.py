@@ -10,6 +10,7 @@ from leasehold.client.waits import LOOK_EVERY_SECONDS
 from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.desk import Desk
 from leasehold.errors import LeaseholdError
+from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.commands import Command
 
 
@@ -33,6 +34,8 @@ class AnySession:
         self.holders = Holders(None if holder is None else name("holder", holder), caller)
         self.clock = clock or SystemClock()
         self.is_closed = False
+        self.hear_of_end: Callable[[Lease], None] = lambda lease: None
+        """Told of each lease that an answer says is over; whoever keeps leases listens."""
         self._unheard: dict[object, None] = {}
         """What was sent blindly, and has no outcome yet."""
 
