@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.shell import UNTIL_END_OF_INPUT, Shell
+from tests.cli.shell import EXECUTABLE, UNTIL_END_OF_INPUT, Shell
 
 
 def wait_until_queued(shell: Shell) -> None:
@@ -147,3 +147,23 @@ def test_who_is_refused_is_told_what_the_holder_needs_it_for(shell: Shell) -> No
         claim = ("acquire", "door", "--holder", "ben", "--wait", wait)
         assert f"door {what} ann (nightly build)" in shell.run(*claim, code=75).err
         assert shell.run(*claim, "--json", code=75).error["facts"]["reason"] == "nightly build"
+
+
+@pytest.mark.parametrize("command", [("acquire", "door"), ("run", "door")], ids=lambda words: words[0])
+def test_who_waits_at_a_terminal_is_told_once_for_whom(shell: Shell, command: tuple[str, ...]) -> None:
+    held = shell.json("acquire", "door", "--holder", "ann", "--ttl", "1h")
+    child = ("--", "true") if command[0] == "run" else ()
+    waiting = shell.terminal(EXECUTABLE, *command, "--holder", "ben", "--wait", "forever", *child)
+    waiting.wait_for("waiting for door, held by ann, place 1 in the queue")
+    shell.run("release", held["lease_id"], "--holder", "ann")
+    code, shown = waiting.end()
+    assert code == 0
+    assert shown.count("waiting for") == 1
+
+
+def test_a_script_that_waits_is_told_nothing(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann", "--ttl", "1h")
+    result = shell.run("acquire", "door", "--holder", "ben", "--wait", "1500ms", code=75)
+    assert "waiting for" not in result.err
+    in_json = shell.terminal(EXECUTABLE, "acquire", "door", "--holder", "ben", "--wait", "1500ms", "--json")
+    assert "waiting for" not in in_json.end()[1]

@@ -1,7 +1,10 @@
 """Clients with access keys at a whole server."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,3 +85,34 @@ def test_a_holder_learns_over_the_network_who_revoked_its_lease_and_why(server: 
     ):
         _work_until_lost(other, "gate", lambda lease_id: operator.revoke(lease_id, reason="hang"))
     assert (lost.value.ended_by, lost.value.end_reason) == ("ops", "hang")
+
+
+def _requests(server: RunningServer, path: str) -> Iterator[dict[str, Any]]:
+    while True:
+        line = server.logged("request")
+        if line["path"] == path:
+            yield line
+
+
+def test_the_log_tells_what_a_clients_requests_were_about(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store") as server:
+        with leasehold.connect(server.url, api_key=server.key, tenant="acme", holder="ann") as leases:
+            lease = leases.acquire("door", ttl=60)
+            leases.get(lease.lease_id)
+            lease.release()
+        server.ask("GET", f"/v1/leases/{lease.lease_id}", headers={"Leasehold-Tenant": "acme"})
+
+        desk = list(islice(_requests(server, "/v1/desk"), 3))
+        looked = next(_requests(server, f"/v1/leases/{lease.lease_id}"))
+    assert [line["operations"] for line in desk] == [{"acquire": 1}, {"find_lease": 1}, {"release": 1}]
+    assert [line["tenant"] for line in (*desk, looked)] == ["acme"] * 4
+    assert [line["lease"] for line in (*desk, looked)] == [lease.lease_id] * 4
+
+
+def test_the_log_of_a_request_stays_short_however_much_it_carries(server: RunningServer) -> None:
+    items = [{"command": "nonsense"}] * 500
+    sent = server.ask("POST", "/v1/desk", {"id": "r", "items": items}, headers={"X-Request-Id": "many"})
+    line = next(one for one in _requests(server, "/v1/desk") if one["request_id"] == "many")
+    assert sent.status == 200
+    assert line["operations"] == {"unreadable": 500}
+    assert "lease" not in line

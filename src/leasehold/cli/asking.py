@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.naming import displayed, resource
 from leasehold.cli.parser import UsageError
+from leasehold.cli.waiting import explained
 from leasehold.errors import Held
 
 _TTL_SECONDS = 60.0
@@ -139,8 +140,13 @@ def ask(
     """Acquire what the user asks for: all of it, or nothing.
 
     `others` are arguments of `acquire` and `acquire_all` that the user does not give; `only_for_one` are
-    those that only `acquire` has.
+    those that only `acquire` has. Who waits at a terminal is told for whom.
     """
+    with explained(client, arguments):
+        return _ask(client, arguments, only_for_one or {}, others)
+
+
+def _ask(client: "Client", arguments: Namespace, special: dict[str, Any], others: dict[str, Any]) -> "Block":
     claim: dict[str, Any] = {
         "ttl": arguments.ttl,
         "mode": arguments.mode,
@@ -151,7 +157,6 @@ def ask(
         "lock_delay": arguments.lock_delay,
         **others,
     }
-    special = only_for_one or {}
     if any(name.startswith("/") for name in arguments.resources) and not any(
         special.get(name) for name in ("adopt", "scope", "budget")
     ):

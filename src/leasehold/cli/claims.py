@@ -99,8 +99,16 @@ def _acquire(arguments: Namespace, out: Output) -> None:
         _refuse_for_several(arguments)
     with connected(arguments, create=True) as client:
         held = ask(client, arguments, only_for_one=only_for_one, survives_reboot=True)
-        _tell_all(out, _confirmed(client, held.parts()))
-        # Only now: leases that nobody could be told about are released when the client closes.
+        statuses = _confirmed(client, held.parts())
+        try:
+            with out.together():
+                _tell_all(out, statuses)
+        except OSError:
+            held.release("aborted")
+            names = ", ".join(displayed(status.lease.resource) for status in statuses)
+            say_on_stderr(f"leasehold: the output could not be written, so {names} was given back")
+            raise
+        # Only now: leases that nobody has been told about are released when the client closes.
         with _undisturbed():
             held.ensure()
             for one in held.parts():

@@ -10,7 +10,7 @@ from leasehold.client.announcer import Announcer
 from leasehold.client.held import AnyHeldLease
 from leasehold.client.session import AnySession
 from leasehold.engine.keeper import Keeper
-from leasehold.engine.kept import Kept
+from leasehold.engine.kept import Kept, adopted, ended
 from leasehold.errors import LeaseholdError, LeaseLost
 from leasehold.kernel.lease.commands import Release, Renew
 from leasehold.kernel.lease.model import Lease, ReleaseReason
@@ -32,6 +32,7 @@ class Holdings:
 
     def __init__(self, session: AnySession) -> None:
         self._session = session
+        session.hear_of_end = lambda lease: self._end(lease.lease_id, ended(lease))
         self.keeper = Keeper(session.desk, session.clock, session.trust)
         self._announcer = Announcer()
         self.held: dict[str, AnyHeldLease] = {}
@@ -55,6 +56,14 @@ class Holdings:
 
         deadline_ns = self._session.trust.deadline_ns(sent_ns, expires_in_ns)
         self._keep(held, Kept(held.granted, deadline_ns, self._session.clock, on_lost=lose))
+        if held.granted.adopted_from is not None:
+            self._end(held.granted.adopted_from, adopted(held.granted))
+
+    def _end(self, lease_id: str, loss: LeaseholdError) -> None:
+        """Let who holds a lease here know at once that it is over: by what was asked through this client."""
+        held = self.held.get(lease_id)
+        if held is not None and held.kept is not None:
+            self.keeper.lose(held.kept, loss)
 
     def keep_again(self, held: AnyHeldLease, kept: Kept) -> None:
         """Go on keeping a lease that was forgotten too early."""

@@ -6,6 +6,7 @@ from leasehold.engine.clock import Clock
 from leasehold.errors import LeaseExpired, LeaseholdError, LeaseTerminal
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
+from leasehold.messages import ending
 
 
 class Kept:
@@ -90,4 +91,30 @@ def forgotten(lease: Lease) -> LeaseTerminal:
         lease_id=lease.lease_id,
         resource=lease.resource,
         token=lease.token,
+    )
+
+
+def ended(lease: Lease) -> LeaseTerminal:
+    """Return the loss of a lease that somebody has ended."""
+    how = ending(lease.state, lease.ended_by, lease.end_reason)
+    return LeaseTerminal(
+        f"lease {lease.lease_id} on {lease.resource} is over ({how}); acquire the resource again",
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        state=lease.state,
+        token=lease.token,
+        ended_by=lease.ended_by,
+        end_reason=lease.end_reason,
+    )
+
+
+def adopted(successor: Lease) -> LeaseTerminal:
+    """Return the loss of a lease that its holder has adopted under another id."""
+    return LeaseTerminal(
+        f"lease {successor.adopted_from} on {successor.resource} was adopted by {successor.holder} as lease "
+        f"{successor.lease_id}; use that one",
+        lease_id=successor.adopted_from,
+        resource=successor.resource,
+        holder=successor.holder,
     )

@@ -210,7 +210,7 @@ def test_an_address_that_cannot_be_a_servers_is_refused_and_its_secrets_are_not_
 
 
 def test_quotas_are_up_to_the_server() -> None:
-    with pytest.raises(leasehold.InvalidInput, match="at the server"):
+    with pytest.raises(leasehold.InvalidInput, match="leasehold serve --leases-per-holder"):
         leasehold.connect("http://127.0.0.1:9", leases_per_holder=3)
 
 

@@ -15,6 +15,7 @@ from leasehold.engine.port import Progress
 from leasehold.engine.questions import AnswerType, Question
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
+from leasehold.kernel.lease.answers import Ended
 from leasehold.kernel.ledger.commands import Command
 
 _RETRIES = 2
@@ -49,6 +50,8 @@ class AsyncSession(AnySession):
         unknown: Failure | None = None
         for _ in range(1 + _RETRIES):
             outcome = await self.calls.call(command)
+            if isinstance(outcome, Ended):
+                self.hear_of_end(outcome.lease)
             if not isinstance(outcome, Failure) or outcome.code == ClientClosed.code:
                 return outcome
             if not outcome.is_unknown:

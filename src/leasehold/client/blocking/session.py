@@ -16,6 +16,7 @@ from leasehold.engine.port import Progress
 from leasehold.engine.questions import AnswerType, Question
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
+from leasehold.kernel.lease.answers import Ended
 from leasehold.kernel.ledger.commands import Command
 
 _RETRIES = 2
@@ -50,6 +51,8 @@ class Session(AnySession):
         unknown: Failure | None = None
         for _ in range(1 + _RETRIES):
             outcome = self.desk.call(command)
+            if isinstance(outcome, Ended):
+                self.hear_of_end(outcome.lease)
             if not isinstance(outcome, Failure) or outcome.code == ClientClosed.code:
                 return outcome
             if not outcome.is_unknown:
