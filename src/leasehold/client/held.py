@@ -49,7 +49,7 @@ class AnyHeldLease:
         self.loss: LeaseholdError | None = None
         self.hearers: list[Callable[[], None]] = []
         """Those who wait for the loss."""
-        self.body: AnyBody | None = None
+        self.bodies: list[AnyBody] = []
         """What runs under the lease at this moment, and is stopped by the loss."""
 
     def __repr__(self) -> str:
@@ -143,8 +143,7 @@ class AnyHeldLease:
         self.loss = loss  # First: who begins to listen looks once more, and sees it.
         for hear in list(self.hearers):
             hear()
-        body = self.body
-        if body is not None:
+        for body in list(self.bodies):
             body.interrupt()
 
     def allows(

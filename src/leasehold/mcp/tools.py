@@ -86,8 +86,7 @@ class Tools:
             async with acquisition as held:
                 leases = await self._confirmed(held)
                 # Only now: who is cancelled before this has nothing left behind.
-                for one in held.parts():
-                    one.detach()
+                held.detach()
         except (NotAcquired, LeaseLost) as error:
             return refused(error, asked)
         return _granted(leases)

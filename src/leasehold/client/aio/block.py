@@ -42,7 +42,7 @@ class AsyncBlock(ABC):
         try:
             self._body = AsyncBody()
             for one in self.parts():
-                one.body = self._body
+                one.bodies.append(self._body)
             self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
         except BaseException as error:
             self._leave(None)
@@ -91,7 +91,8 @@ class AsyncBlock(ABC):
         """Let no loss stop anything here any more; return whether `error` is what a loss has done."""
         body, self._body = self._body, None
         for one in self.parts():
-            one.body = None
+            if body in one.bodies:
+                one.bodies.remove(body)
         return body is not None and body.leave(error)
 
     def _give_back(self) -> None:

@@ -43,7 +43,7 @@ class Block(ABC):
         try:
             self._body = Body()
             for one in self.parts():
-                one.body = self._body
+                one.bodies.append(self._body)
             self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
         except BaseException as error:
             self._leave(None)
@@ -92,7 +92,8 @@ class Block(ABC):
         """Let no loss stop anything here any more; return whether `error` is what a loss has done."""
         body, self._body = self._body, None
         for one in self.parts():
-            one.body = None
+            if body in one.bodies:
+                one.bodies.remove(body)
         return body is not None and body.leave(error)
 
     def _give_back(self) -> None:

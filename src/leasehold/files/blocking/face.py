@@ -15,6 +15,7 @@ from leasehold.client.blocking.session import Session
 from leasehold.client.blocking.terms import Terms
 from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration, callback, facts_of, parse, text
+from leasehold.client.users import User
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.errors import Held, InvalidInput, LeaseholdError, LeaseLost, Refused
@@ -58,7 +59,6 @@ class Files:
 
     def __init__(self, session: Session, holdings: Holdings, claims: Claims, terms: Terms) -> None:
         self._session = session
-        self._holdings = holdings
         self._claims = claims
         self._terms = terms
         self._file_claims = FileClaims(session, holdings, claims, terms)
@@ -90,9 +90,10 @@ class Files:
         """Own files, folders and patterns as long as a block runs: all of them, or none.
 
         `agent` is who holds them: by default $LEASEHOLD_AGENT, else this thread or task. What that agent has
-        already, or something that covers it, is renewed and stays the agent's at the end of the block. `wait`
-        is how long to wait, by default 30 s; False: not at all. Who is refused is told who holds it,
-        why, since when and until when. `reason` is what others see.
+        already, or something that covers it, is renewed; what it has by another block of this client is given
+        back with the last of these blocks, and anything else stays the agent's. `wait` is how long to
+        wait, by default 30 s; False: not at all. Who is refused is told who holds it, why, since when and
+        until when. `reason` is what others see.
         """
         terms = {
             "agent": self.agent(agent),
@@ -123,8 +124,9 @@ class Files:
                 on_lost(loss)
 
         names = [named(path) for path in paths]
-        parts = self._file_claims.claim(names, self._terms_of(names[0], **terms), lose)
-        return HeldFiles(parts, self._session, self._holdings, self._claims)
+        user = User(lose)
+        parts = self._file_claims.claim(names, self._terms_of(names[0], **terms), user)
+        return HeldFiles([part.held for part in parts], user, self._session, self._file_claims)
 
     def _terms_of(
         self,
@@ -201,14 +203,14 @@ class Files:
                 reason=request.reason,
                 survives_reboot=True,
             )
-            (part,) = self._file_claims.claim([name], terms)
+            user = User()
+            (part,) = self._file_claims.claim([name], terms, user)
             try:
                 self._terms.confirm(part.held.lease_id)
                 lease = file_lease(self._terms.existing(part.held))
-                if not part.is_kept_here:
-                    part.held.detach()
+                self._file_claims.leave_standing([part.held], user)
             except BaseException:
-                self._file_claims.give_up([part], terms.agent)
+                self._file_claims.give_up([part.held], user)
                 raise
         except (Refused, LeaseLost) as error:
             waited_ms = (self._session.clock.tick_ns() - started_ns) // _MILLISECOND_NS
