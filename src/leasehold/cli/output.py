@@ -43,6 +43,12 @@ def say_on_stderr(text: str) -> None:
     print(escaped(text), file=sys.stderr, flush=True)
 
 
+def agrees(question: str) -> bool:
+    """Ask on stderr, and return whether the answer on stdin is yes."""
+    print(f"{escaped(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def json_of(shape: dict[str, Any]) -> str:
     """Return JSON, also of what is not UTF-8, such as the name of a file."""
     import msgspec

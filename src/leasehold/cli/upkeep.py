@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected_as_operator
-from leasehold.cli.output import Output, counted, say_on_stderr
+from leasehold.cli.output import Output, agrees, counted, say_on_stderr
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
 from leasehold.cli.sqlite_file import refuse_loop, store_path
@@ -73,9 +73,11 @@ def _restore(arguments: Namespace, out: Output) -> int | None:
     refuse_loop(arguments.file)
     forgotten = replaced(arguments.file, path, families=FAMILIES)
     is_asked = forgotten is not None and not arguments.yes and sys.stdin.isatty() and sys.stderr.isatty()
-    if forgotten is not None and is_asked and not _agrees(path, forgotten):
-        say_on_stderr("nothing was changed")
-        return EXIT_ERROR
+    if forgotten is not None and is_asked:
+        say_on_stderr(f"This replaces {path}, and forgets {_spelled(forgotten)}.")
+        if not agrees("Go on?"):
+            say_on_stderr("nothing was changed")
+            return EXIT_ERROR
     copied = restore(arguments.file, path, progress)
     progress.clear()
     facts = {
@@ -86,12 +88,6 @@ def _restore(arguments: Namespace, out: Output) -> int | None:
     if forgotten is not None and not is_asked and not out.as_json:
         out.line(f"forgotten: {_spelled(forgotten)}")
     return None
-
-
-def _agrees(path: Path, forgotten: "Replaced") -> bool:
-    say_on_stderr(f"This replaces {path}, and forgets {_spelled(forgotten)}.")
-    print("Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _spelled(forgotten: "Replaced") -> str:
