@@ -135,7 +135,7 @@ def _add_key(parser: ArgumentParser) -> None:
 
 
 def _create(arguments: Namespace, out: Output) -> None:
-    if arguments.all_tenants and arguments.tenant not in (None, "default"):
+    if arguments.all_tenants and arguments.tenant is not None:
         raise UsageError(
             f"--all-tenants and --tenant {arguments.tenant} say different things; leave one of them out"
         )
