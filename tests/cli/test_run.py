@@ -207,7 +207,7 @@ def test_losing_the_lease_ends_the_command_and_all_it_has_started(shell: Shell) 
     assert running.line() == "told"
     result = running.end()
     assert result.code == 76
-    assert "is over (revoked)" in result.err
+    assert "is over (revoked by test: test)" in result.err
     assert "The command was ended" in result.err
     assert result.err.count("\n") == 1
     wait_until_gone(grandchild)

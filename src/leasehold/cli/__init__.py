@@ -3,7 +3,7 @@
 - ``entry``       from arguments to an exit code; what errors look like
 - ``parser``      the commands, their options, and suggestions for those that do not exist
 - ``connecting``  which store, and who is asking; ``naming``: which lease is meant
-- ``asking``      what is asked for when a lease is to be taken
+- ``asking``      what is asked for when a lease is to be taken; ``waiting``: what is said meanwhile
 - ``claims``      acquire, renew
 - ``endings``     release, revoke, sweep
 - ``changes``     transfer, upgrade, downgrade

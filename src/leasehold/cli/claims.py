@@ -105,8 +105,7 @@ def _acquire(arguments: Namespace, out: Output) -> None:
                 _tell_all(out, statuses)
         except OSError:
             held.release("aborted")
-            names = ", ".join(displayed(status.lease.resource) for status in statuses)
-            say_on_stderr(f"leasehold: the output could not be written, so {names} was given back")
+            say_on_stderr("leasehold: the output could not be written, so what was acquired is given back")
             raise
         # Only now: leases that nobody has been told about are released when the client closes.
         with _undisturbed():

@@ -43,9 +43,8 @@ _IDLE_NS = 60 * NANOSECONDS_PER_SECOND
 
 _logger = logging.getLogger(__name__)
 _losses = logging.getLogger("leasehold.losses")
-_losses.addHandler(
-    logging.NullHandler()
-)  # Who has set up no log hears of a loss, and needs no line on stderr.
+# The holder hears of a loss itself: a program that has set up no log needs no line about it on stderr.
+_losses.addHandler(logging.NullHandler())
 
 
 _Plan = tuple[int, int, Kept]

@@ -3,7 +3,8 @@
 - ``serving``    start, serve, stop; ``configuration``: what it can be told
 - ``front``      what every request passes: limits, ids, logs (``logs``)
 - ``app``        one ASGI application: the desk route in front, everything else by a router
-- ``desk_route`` what remote clients speak to; ``clerk`` has it carried out, ``doorbells`` rings
+- ``desk_route`` what remote clients speak to; ``clerk`` has it carried out, ``doorbells`` rings,
+  ``carried`` tells the log what it was
 - ``leases``, ``ledger``, ``events``, ``health``  routes, with ``bodies`` for what they take and give
 - ``terms``      what holders elsewhere do with leases, and how their claims wait
 - ``service``    what all routes share; ``sessions``: the desks they speak to, one for each caller
