@@ -18,7 +18,7 @@ from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
 from leasehold.work.blocking.pool import Pool
 from leasehold.work.consuming import Backoff, Message, Progress, Schedule, reason_of
-from leasehold.work.law.commands import KeepAlive, TryAcquire
+from leasehold.work.law.commands import GiveBack, KeepAlive, TryAcquire
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 
@@ -309,6 +309,43 @@ async def test_a_consumer_that_was_stopped_past_the_ttl_starts_no_handler(
     progress = await client.work.consume(handler.of(world), source=messages("a", 1), backoff=AT_ONCE)
     assert (progress.lost, progress.processed, len(tokens)) == (1, 1, 2)
     assert handler.seen == [("a", 0, 2)], "the first attempt was never begun"
+
+
+@pytest.mark.parametrize("kind", [TryAcquire, GiveBack])
+async def test_a_consumer_that_is_interrupted_leaves_nothing_in_flight(real_world: World, kind: type) -> None:
+    # While it acquires something; or later, and while it gives back what it has.
+    client, other, handler = real_world.connect(), real_world.connect(), Handler({("a", 0): 99, ("b", 0): 99})
+    session = client.target._session if real_world.blocking else client._session
+    send = session.send
+
+    def interrupted(command: Any) -> Any:
+        outcome = send(command)
+        if isinstance(command, kind):
+            raise KeyboardInterrupt
+        return outcome
+
+    async def cancelled(command: Any) -> Any:
+        outcome = await send(command)
+        if isinstance(command, kind):
+            consuming.cancel()
+            await asyncio.Event().wait()
+        return outcome
+
+    async def consume() -> None:
+        await client.work.consume(
+            handler.of(real_world),
+            source=messages("ab", 1),
+            backoff=Backoff(first=100, jitter=0),
+            stop=lambda: len(handler.seen) == 2,
+        )
+
+    session.send = interrupted if real_world.blocking else cancelled
+    consuming: Any = consume() if real_world.blocking else asyncio.ensure_future(consume())
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        await consuming
+    await client.close()
+    assert {one.state for one in await other.work.domains()} == {"IDLE"}
+    assert len(handler.seen) == (0 if kind is TryAcquire else 2)
 
 
 async def test_a_handler_can_see_that_its_offset_was_not_kept_alive_in_time(world: World) -> None:

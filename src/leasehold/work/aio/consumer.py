@@ -32,6 +32,7 @@ from leasehold.work.consuming import (
     reason_of,
 )
 from leasehold.work.errors import BacklogOrderingException
+from leasehold.work.hearing import Hearing
 from leasehold.work.law.answers import AcquireOutcome, FailOutcome
 
 if TYPE_CHECKING:
@@ -85,10 +86,21 @@ class AsyncConsumer:
                 handle_signals=handle_signals,
             )
         finally:
-            for held in self._schedule.held():
-                with suppress(LeaseholdError):  # Then it goes back by itself, when its time is over.
-                    await self._let_go(held)
+            await self._let_go_of_all()
         return self._schedule.progress()
+
+    async def _let_go_of_all(self) -> None:
+        """Leave all offsets to others; who is interrupted in that, too, does not wait for it."""
+        left = self._schedule.held()
+        try:
+            while left:
+                with suppress(LeaseholdError):  # Then it goes back by itself, when its time is over.
+                    await self._let_go(left[-1])
+                left.pop()
+        finally:
+            for held in left:
+                if held.verdict != "succeed":
+                    Hearing(self._session).leave(held.domain, held.token)
 
     async def _let_go(self, held: Held) -> None:
         """Leave an offset to others; what is done, and the registrar has not heard of, is told first."""

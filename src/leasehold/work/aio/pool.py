@@ -122,14 +122,16 @@ class AsyncPool:
             raise errors.exceptions[0] from None
         finally:
             self._are_workers_done.set()
-            for task in aside:
-                task.cancel()
-            await asyncio.gather(*aside, keeper, return_exceptions=True)
             for number in handled:
                 loop.remove_signal_handler(number)
             if self._bell is not None:
                 loop.remove_reader(self._bell.fileno())
                 self._bells.give(self._bell)
+            for task in aside:
+                task.cancel()
+            await asyncio.gather(
+                *aside, keeper, return_exceptions=True
+            )  # Last: who is cancelled twice ends here.
 
     async def _feed(self, feed: _Coroutine) -> None:
         try:
