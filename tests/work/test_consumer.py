@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.errors import InvalidInput, StoreBusy
+from leasehold.errors import InvalidInput, LimitExceeded, StoreBusy
 from leasehold.work.aio import consumer as aio_consumer
 from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
@@ -401,9 +401,24 @@ async def test_a_message_that_can_never_be_right_ends_the_consumer(real_world: W
     client, handler = real_world.connect(), Handler()
     with pytest.raises(InvalidInput):
         await client.work.consume(handler.of(real_world), source=[("a", -1, "")])
-    for wrong in ({"concurrency": 0}, {"ttl": -1}, {"max_retries": "x"}):
-        with pytest.raises(InvalidInput):
-            await client.work.consume(handler.of(real_world), source=[], **wrong)
+    for wrong in ({"concurrency": 0}, {"ttl": -1}, {"max_retries": "x"}, {"source": None}, {"source": 7}):
+        with pytest.raises(InvalidInput) as error:
+            await client.work.consume(handler.of(real_world), **({"source": []} | wrong))
+        assert error.value.field in wrong
+    with pytest.raises(LimitExceeded) as limit:
+        await client.work.consume(handler.of(real_world), source=[], concurrency=1_001)
+    assert (limit.value.field, limit.value.limit) == ("concurrency", 1_000)
+
+
+def test_a_blocking_consumer_refuses_an_asynchronous_source(tmp_path: Path) -> None:
+    async def source() -> AsyncIterator[tuple[str, int, str]]:
+        yield ("a", 0, "")
+
+    with (
+        leasehold.connect(tmp_path / "leases") as client,
+        pytest.raises(InvalidInput, match="connect_async"),
+    ):
+        client.work.consume(print, source=source())
 
 
 async def test_progress_is_told(real_world: World) -> None:

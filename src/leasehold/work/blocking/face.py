@@ -17,7 +17,7 @@ from leasehold.engine.questions import ReadLedger
 from leasehold.errors import InvalidInput, LeaseExpired, LeaseTerminal, error_of
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.work.blocking.consumer import Consumer
-from leasehold.work.consuming import Backoff, Handler, Progress, Source
+from leasehold.work.consuming import Backoff, Handler, Progress, Source, checked_concurrency
 from leasehold.work.errors import LeaseNotFoundException, TokenMismatchException
 from leasehold.work.hearing import Hearing
 from leasehold.work.law.answers import (
@@ -309,9 +309,10 @@ class Work:
         """Process what `source` yields, in order within each domain, and return how that went.
 
         `source` yields (domain, offset, payload). `handler` is called with a `Message`, in up to
-        `concurrency` domains at a time, and only for offsets that this consumer has acquired; what it raises
-        is a failed attempt, which is repeated after `backoff`. Every offset is held with a `ttl`, and kept
-        alive meanwhile. Consumers in other processes may have the same domains: whoever waits is woken.
+        `concurrency` domains at a time (at most 1,000), and only for offsets that this consumer has acquired;
+        what it raises is a failed attempt, which is repeated after `backoff`. Every offset is held with a
+        `ttl`, and kept alive meanwhile. Consumers in other processes may have the same domains: whoever waits
+        is woken.
 
         It ends when the source does, and everything it has yielded is terminal. On SIGTERM or SIGINT (if
         `handle_signals`, in the main thread), or once `stop()` is true, no handler is started any more, those
@@ -327,13 +328,14 @@ class Work:
                 on_mismatch="raise",
             ),
             handler,
+            source,
             backoff=backoff or Backoff(),
             ttl_ns=duration_ns("ttl", ttl),
-            concurrency=whole_number("concurrency", concurrency, minimum=1),
+            concurrency=checked_concurrency(whole_number("concurrency", concurrency, minimum=1)),
             stop=stop,
             tell=progress,
         )
-        return consumer.run(source, handle_signals=handle_signals)
+        return consumer.run(handle_signals=handle_signals)
 
     def _ignores(self, on_mismatch: OnMismatch | None) -> bool:
         return (self._on_mismatch if on_mismatch is None else _mismatch(on_mismatch)) == "ignore"
