@@ -71,7 +71,7 @@ class WorkPlay:
     def _command(self) -> Command:
         random = self._random
         if self._sent and random.random() < 0.1:
-            return random.choice(list(self._sent.values())[-6:])
+            return self._repeated()
         said: dict[str, Any] = {
             "tenant": random.choice(self._stage.plan.tenants),
             "domain": random.choice(DOMAINS),
@@ -92,6 +92,13 @@ class WorkPlay:
                 return Sweep(tenant=said["tenant"], family=WORK, key=key, request_id=said["request_id"])
             case verb:
                 return self._end(verb, said)
+
+    def _repeated(self) -> Command:
+        """Return what was sent a moment ago, or a hand-off of a while ago, which may have ended since."""
+        handing_off = [one for one in self._sent.values() if getattr(one, "hand_off", False)]
+        if handing_off and self._random.random() < 0.3:
+            return self._random.choice(handing_off[-3:])
+        return self._random.choice(list(self._sent.values())[-6:])
 
     def _acquire(self, said: dict[str, Any]) -> TryAcquire:
         """Ask for the head of the backlog, mostly: anything else is refused, or queued."""
@@ -117,11 +124,20 @@ class WorkPlay:
         if verb == "keep":
             return KeepAlive(token=token, **said)
         if verb == "back":
-            return GiveBack(token=token, **said)
+            return self._give_back(token, said)
         hand_off = random.random() < 0.3
         if random.random() < 0.6:
             return Succeed(token=token, hand_off=hand_off, **said)
         return Fail(token=token, hand_off=hand_off, reason="as planned", **said)
+
+    def _give_back(self, token: str, said: dict[str, Any]) -> GiveBack:
+        """Give back what a token is for, or what a request has acquired of which nobody has heard."""
+        acquiring = [one for one in self._sent.values() if isinstance(one, TryAcquire | Succeed | Fail)]
+        if not acquiring or self._random.random() < 0.5:
+            return GiveBack(token=token, **said)
+        unheard = self._random.choice(acquiring[-3:])
+        said |= {"tenant": unheard.tenant, "domain": unheard.domain}
+        return GiveBack(acquired_by=unheard.request_key, **said)
 
     # What the judge says.
 
@@ -173,8 +189,10 @@ class WorkPlay:
             case Succeeded() | Failed() | GivenBack():
                 if event is None:
                     return "it is not in the ledger"
-                if not isinstance(event, WorkAcquired) and str(event.fence) != command.token:  # type: ignore[attr-defined]
+                if not isinstance(event, WorkAcquired) and str(event.fence) != self._token_of(command):
                     return "that was another's token"
+                if isinstance(command, GiveBack) and command.acquired_by:
+                    self._cast.note("given back unheard")
             case Kept() | Queueing() | Started() | Acquired():
                 return None
             case _:
@@ -186,6 +204,13 @@ class WorkPlay:
         if isinstance(outcome, Failed) and outcome.outcome == FailOutcome.RETRY_SCHEDULED:
             return None if event.retry_count == outcome.retry_count else "that is another count"
         return None
+
+    def _token_of(self, command: Any) -> str:
+        """Return the token that a command is about."""
+        if isinstance(command, GiveBack) and command.acquired_by:
+            _, event = self._true.caused.get(command.acquired_by.partition(":")[0], (0, None))
+            return str(event.fence) if isinstance(event, WorkAcquired) else ""
+        return str(command.token)
 
     def _told_of_domain(
         self, command: Command, outcome: Outcome, domain: TrueDomain, moment: Moment
@@ -242,7 +267,7 @@ class WorkPlay:
             case "NO_LEASE":
                 return flight is None or over
             case "TOKEN_MISMATCH":
-                return flight is not None and str(flight.fence) != command.token
+                return flight is not None and str(flight.fence) != self._token_of(command)
             case "WORK_BELOW_START":
                 to_do = [*domain.backlog, *([flight.offset] if flight is not None else [])]
                 return any(offset < command.offset for offset in to_do)

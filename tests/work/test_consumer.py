@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.errors import InvalidInput, StoreBusy
+from leasehold.errors import InvalidInput, LimitExceeded, StoreBusy
 from leasehold.work.aio import consumer as aio_consumer
 from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
 from leasehold.work.blocking.pool import Pool
 from leasehold.work.consuming import Backoff, Message, Progress, Schedule, reason_of
-from leasehold.work.law.commands import KeepAlive, TryAcquire
+from leasehold.work.law.commands import GiveBack, KeepAlive, TryAcquire
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 
@@ -311,6 +311,43 @@ async def test_a_consumer_that_was_stopped_past_the_ttl_starts_no_handler(
     assert handler.seen == [("a", 0, 2)], "the first attempt was never begun"
 
 
+@pytest.mark.parametrize("kind", [TryAcquire, GiveBack])
+async def test_a_consumer_that_is_interrupted_leaves_nothing_in_flight(real_world: World, kind: type) -> None:
+    # While it acquires something; or later, and while it gives back what it has.
+    client, other, handler = real_world.connect(), real_world.connect(), Handler({("a", 0): 99, ("b", 0): 99})
+    session = client.target._session if real_world.blocking else client._session
+    send = session.send
+
+    def interrupted(command: Any) -> Any:
+        outcome = send(command)
+        if isinstance(command, kind):
+            raise KeyboardInterrupt
+        return outcome
+
+    async def cancelled(command: Any) -> Any:
+        outcome = await send(command)
+        if isinstance(command, kind):
+            consuming.cancel()
+            await asyncio.Event().wait()
+        return outcome
+
+    async def consume() -> None:
+        await client.work.consume(
+            handler.of(real_world),
+            source=messages("ab", 1),
+            backoff=Backoff(first=100, jitter=0),
+            stop=lambda: len(handler.seen) == 2,
+        )
+
+    session.send = interrupted if real_world.blocking else cancelled
+    consuming: Any = consume() if real_world.blocking else asyncio.ensure_future(consume())
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        await consuming
+    await client.close()
+    assert {one.state for one in await other.work.domains()} == {"IDLE"}
+    assert len(handler.seen) == (0 if kind is TryAcquire else 2)
+
+
 async def test_a_handler_can_see_that_its_offset_was_not_kept_alive_in_time(world: World) -> None:
     client, seen = world.connect(), list[bool]()
 
@@ -378,9 +415,24 @@ async def test_a_message_that_can_never_be_right_ends_the_consumer(real_world: W
     with pytest.raises(InvalidInput):
         await client.work.consume(handler.of(real_world), source=[("a", 0, ""), ("a", -1, "")])
     assert await client.work.watermark("a") == 1, "what came before was processed"
-    for wrong in ({"concurrency": 0}, {"ttl": -1}, {"max_retries": "x"}):
-        with pytest.raises(InvalidInput):
-            await client.work.consume(handler.of(real_world), source=[], **wrong)
+    for wrong in ({"concurrency": 0}, {"ttl": -1}, {"max_retries": "x"}, {"source": None}, {"source": 7}):
+        with pytest.raises(InvalidInput) as error:
+            await client.work.consume(handler.of(real_world), **({"source": []} | wrong))
+        assert error.value.field in wrong
+    with pytest.raises(LimitExceeded) as limit:
+        await client.work.consume(handler.of(real_world), source=[], concurrency=1_001)
+    assert (limit.value.field, limit.value.limit) == ("concurrency", 1_000)
+
+
+def test_a_blocking_consumer_refuses_an_asynchronous_source(tmp_path: Path) -> None:
+    async def source() -> AsyncIterator[tuple[str, int, str]]:
+        yield ("a", 0, "")
+
+    with (
+        leasehold.connect(tmp_path / "leases") as client,
+        pytest.raises(InvalidInput, match="connect_async"),
+    ):
+        client.work.consume(print, source=source())
 
 
 async def test_progress_is_told(real_world: World) -> None:

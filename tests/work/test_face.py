@@ -1,5 +1,7 @@
 """Work leases as programs use them, on every store, over a wire, blocking and asynchronous."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -257,6 +259,67 @@ async def test_what_was_acquired_and_is_not_relied_on_is_given_back(world: World
     session_of(world, careful).hear_all()
     again = await strangers.work.try_acquire("orders", 1)
     assert (again.outcome, again.retry_count) == ("ACQUIRED", 0)
+
+
+def interrupt_answers(world: World, client: Any) -> None:
+    """Let every command be carried out, and no answer be heard."""
+    session = session_of(world, client)
+    send = session.send
+
+    def interrupted(command: Any) -> Any:
+        send(command)
+        raise KeyboardInterrupt
+
+    async def cancelled(command: Any) -> Any:
+        await send(command)
+        raise asyncio.CancelledError
+
+    session.send = interrupted if world.blocking else cancelled
+
+
+@pytest.mark.parametrize("verb", ["try_acquire", "succeed", "fail"])
+async def test_who_is_interrupted_leaves_nothing_in_flight(
+    world: World, leases: Any, strangers: Any, verb: str
+) -> None:
+    given: Any = 2
+    if verb != "try_acquire":
+        given = (await leases.work.try_acquire("orders", 1, max_retries=0)).token
+        await leases.work.enqueue("orders", [2])
+    work = leases.work.configured(hand_off=True)
+    interrupt_answers(world, leases)
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        await getattr(work, verb)("orders", given)
+    await leases.close()  # At once: what gives it back is on its way.
+
+    state = await strangers.work.state("orders")
+    assert (state.state, state.head, state.processed_count) == ("IDLE", 2, int(verb == "succeed"))
+    assert (await strangers.work.try_acquire("orders", 2)).retry_count == 0
+
+
+async def test_who_is_interrupted_before_anything_was_acquired_gives_nothing_back(
+    world: World, leases: Any, strangers: Any
+) -> None:
+    theirs = await strangers.work.try_acquire("orders", 1)
+    interrupt_answers(world, leases)
+    for offset in (1, 2):
+        with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+            await leases.work.try_acquire("orders", offset)
+    session_of(world, leases).hear_all()
+    assert (await strangers.work.state("orders")).token == theirs.token
+
+
+async def test_a_task_that_is_cancelled_at_any_moment_leaves_nothing_in_flight(tmp_path: Path) -> None:
+    async with leasehold.connect_async(tmp_path / "leases", holder="ann") as leases:
+        for number in range(60):
+            task = asyncio.ensure_future(leases.work.try_acquire(f"orders-{number}", 1))
+            for _ in range(10 * number):
+                await asyncio.sleep(0)
+            task.cancel()
+            (outcome,) = await asyncio.gather(task, return_exceptions=True)
+            if not isinstance(outcome, BaseException):
+                await leases.work.give_back(f"orders-{number}", str(outcome.token))
+        leases._session.hear_all()
+        assert {one.state for one in await leases.work.domains()} <= {WorkState.IDLE}
 
 
 async def test_another_client_meets_the_same_domain(leases: Any, strangers: Any) -> None:

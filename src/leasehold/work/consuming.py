@@ -18,11 +18,13 @@ import msgspec
 
 from leasehold.client.inputs import text, whole_number
 from leasehold.client.session import AnySession
-from leasehold.errors import InvalidInput, error_of
+from leasehold.errors import InvalidInput, LimitExceeded, error_of
 from leasehold.kernel.ledger.limits import REASON_BYTES
 from leasehold.work.law.answers import Acquired
 from leasehold.work.law.check import check_domain, check_offset
 
+CONCURRENCY_MAXIMUM = 1_000
+"""Of one consumer. Each worker of a blocking one is a thread, from the beginning."""
 Item = tuple[str, int, Any]
 Source = Iterable[Item] | AsyncIterable[Item]
 """Yields a domain, an offset and a payload. Asynchronous iterables are for the asynchronous client."""
@@ -310,6 +312,17 @@ class Schedule:
                 domains=len(open_lines),
                 oldest_seconds=0.0 if oldest is None else time.monotonic() - oldest,
             )
+
+
+def checked_concurrency(concurrency: int) -> int:
+    """Return how many domains to work on at a time; refuse more than a process has threads for."""
+    if concurrency > CONCURRENCY_MAXIMUM:
+        raise LimitExceeded(
+            f"concurrency is {concurrency}, and may be {CONCURRENCY_MAXIMUM} at most; start more processes",
+            field="concurrency",
+            limit=CONCURRENCY_MAXIMUM,
+        )
+    return concurrency
 
 
 def checked_item(item: object) -> Item:

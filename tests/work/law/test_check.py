@@ -32,6 +32,7 @@ from tests.work.house import WorkHouse, refused
         ("enqueue", ("A", *range(ENQUEUE_OFFSETS + 1)), {}, ("LIMIT_EXCEEDED", "offsets")),
         ("succeed", ("A", ""), {}, ("INVALID_INPUT", "token")),
         ("give_back", ("A", ""), {}, ("INVALID_INPUT", "token")),
+        ("give_back", ("A", ""), {"acquired_by": "r" * 257}, ("LIMIT_EXCEEDED", "acquired_by")),
         ("fail", ("A", ""), {}, ("INVALID_INPUT", "token")),
         ("fail", ("A", "1"), {"reason": "r" * 1025}, ("LIMIT_EXCEEDED", "reason")),
         ("fail", ("A", "1"), {"reason": "a\nb"}, ("INVALID_INPUT", "reason")),

@@ -7,8 +7,8 @@ import pytest
 from leasehold.engine.batch import Rules, run_batch
 from leasehold.kernel.ledger.commands import Sweep
 from leasehold.work.law import commands, rules
-from leasehold.work.law.answers import Acquired, Kept
-from leasehold.work.law.commands import Enqueue, Succeed, TryAcquire
+from leasehold.work.law.answers import Acquired, GivenBack, Kept
+from leasehold.work.law.commands import Enqueue, Fail, Succeed, TryAcquire
 from leasehold.work.law.model import OFFSET_MAXIMUM, flight_key, queued_key
 from tests.work.house import SECOND, WorkHouse, refused
 
@@ -139,6 +139,42 @@ def test_a_hand_off_acquires_the_head_in_the_same_commit(house: WorkHouse, end: 
     assert ended.acquired.expires_in_ns == 10 * SECOND, "under the same terms"
     assert house.position() == position + 2
     assert house.succeed("A", ended.acquired.token).next_offset == 3
+
+
+@pytest.mark.parametrize("end", [None, "succeed", "fail"])
+def test_what_a_request_has_acquired_is_given_back_by_the_name_of_the_request(
+    house: WorkHouse, end: str | None
+) -> None:
+    asked: TryAcquire | Succeed | Fail = TryAcquire(offset=2, **house.said("A", {}))
+    if end is None:
+        house.one(asked)
+    else:
+        token = house.token("A", 1, max_retries=0)
+        house.acquire("A", 2)
+        kind = Succeed if end == "succeed" else Fail
+        asked = kind(token=token, hand_off=True, **house.said("A", {}))
+        house.one(asked)
+
+    given = house.give_back("A", "", acquired_by=asked.request_key, request_id="back")
+
+    assert given == GivenBack(offset=2)
+    assert house.give_back("A", "", acquired_by=asked.request_key, request_id="back") == given
+    again = house.acquire("A", 2)
+    assert (again.outcome, again.retry_count) == ("ACQUIRED", 0)
+    assert refused(house.give_back("A", "", acquired_by=asked.request_key)) == "TOKEN_MISMATCH"
+    assert refused(house.give_back("A", "", acquired_by="nobody:0")) == "TOKEN_MISMATCH"
+    house.succeed("A", again.token)
+    assert refused(house.give_back("A", "", acquired_by=asked.request_key)) == "NO_LEASE"
+    house.ensure_sound()
+
+
+def test_what_a_request_of_another_tenant_has_acquired_stays_there(house: WorkHouse) -> None:
+    theirs = TryAcquire(offset=1, **house.said("A", {"tenant": "them"}))
+    acquired = house.one(theirs)
+    house.token("A", 1)
+    told = house.give_back("A", "", acquired_by=theirs.request_key)
+    assert refused(told) == "TOKEN_MISMATCH"
+    assert acquired.token not in told.detail
 
 
 @pytest.mark.parametrize("end", ["succeed", "fail"])

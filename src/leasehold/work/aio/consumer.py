@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.errors import LeaseholdError, LeaseLost, LeaseTerminal, StoreError
-from leasehold.work.aio.pool import AsyncPool, checked_handler
+from leasehold.work.aio.pool import AsyncPool, checked_handler, checked_source
 from leasehold.work.consuming import (
     Backoff,
     Handler,
@@ -32,6 +32,7 @@ from leasehold.work.consuming import (
     reason_of,
 )
 from leasehold.work.errors import BacklogOrderingException
+from leasehold.work.hearing import Hearing
 from leasehold.work.law.answers import AcquireOutcome, FailOutcome
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class AsyncConsumer:
         session: AsyncSession,
         work: "AsyncWork",
         handler: Handler,
+        source: Source,
         *,
         backoff: Backoff,
         ttl_ns: int,
@@ -64,6 +66,7 @@ class AsyncConsumer:
         self._ids = session.ids
         self._work = work
         self._handler = checked_handler(handler)
+        self._source = checked_source(source)
         self._backoff = backoff
         self._keep_every_ns = ttl_ns // 3
         self._session = session
@@ -74,21 +77,32 @@ class AsyncConsumer:
         self._schedule = Schedule(concurrency * _PENDING_PER_WORKER, self._pool.address)
         self._pool.schedule = self._schedule
 
-    async def run(self, source: Source, *, handle_signals: bool) -> Progress:
+    async def run(self, *, handle_signals: bool) -> Progress:
         """Consume everything that the source yields, or until somebody says to stop; return the figures."""
         try:
             await self._pool.run(
-                lambda: self._feed(source),
+                self._feed,
                 self._work_on,
                 self._keep,
                 concurrency=self._concurrency,
                 handle_signals=handle_signals,
             )
         finally:
-            for held in self._schedule.held():
-                with suppress(LeaseholdError):  # Then it goes back by itself, when its time is over.
-                    await self._let_go(held)
+            await self._let_go_of_all()
         return self._schedule.progress()
+
+    async def _let_go_of_all(self) -> None:
+        """Leave all offsets to others; who is interrupted in that, too, does not wait for it."""
+        left = self._schedule.held()
+        try:
+            while left:
+                with suppress(LeaseholdError):  # Then it goes back by itself, when its time is over.
+                    await self._let_go(left[-1])
+                left.pop()
+        finally:
+            for held in left:
+                if held.verdict != "succeed":
+                    Hearing(self._session).leave(held.domain, held.token)
 
     async def _let_go(self, held: Held) -> None:
         """Leave an offset to others; what is done, and the registrar has not heard of, is told first."""
@@ -103,8 +117,8 @@ class AsyncConsumer:
                 return
         await self._work.give_back(held.domain, held.token)
 
-    async def _feed(self, source: Source) -> None:
-        async for item in self._pool.items(source):
+    async def _feed(self) -> None:
+        async for item in self._pool.items(self._source):
             domain, offset, payload = checked_item(item)
             if not await self._pool.has_room():
                 return

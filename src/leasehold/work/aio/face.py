@@ -2,13 +2,11 @@
 
 Each method is one command, decided in one commit, or one question, which waits for no writer. A reply that is
 lost is asked for again under the same request id, and is the same: `succeed` counts once, `try_acquire` gives
-one token.
+one token. What nobody can ask for again, because the caller was cancelled or interrupted, is given back.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeVar
-
-from msgspec.structs import replace
+from typing import Literal
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import Duration, duration_ns, several, sought, text, whole_number
@@ -18,11 +16,11 @@ from leasehold.engine.questions import ReadLedger
 from leasehold.errors import InvalidInput, LeaseExpired, LeaseTerminal, error_of
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.work.aio.consumer import AsyncConsumer
-from leasehold.work.consuming import Backoff, Handler, Progress, Source
+from leasehold.work.consuming import Backoff, Handler, Progress, Source, checked_concurrency
 from leasehold.work.errors import LeaseNotFoundException, TokenMismatchException
+from leasehold.work.hearing import Hearing
 from leasehold.work.law.answers import (
     Acquired,
-    AcquireOutcome,
     Failed,
     FailOutcome,
     GivenBack,
@@ -54,7 +52,6 @@ from leasehold.work.questions import (
 )
 
 OnMismatch = Literal["raise", "ignore"]
-_Ended = TypeVar("_Ended", Succeeded, Failed)
 
 
 class AsyncWork:
@@ -70,6 +67,7 @@ class AsyncWork:
         on_mismatch: OnMismatch = "raise",
     ) -> None:
         self._session = session
+        self._hearing = Hearing(session)
         self._max_retries = whole_number("max_retries", max_retries, minimum=0)
         self._ttl = ttl
         self._ttl_ns = _ttl_ns(ttl)
@@ -115,10 +113,10 @@ class AsyncWork:
         with the same arguments a retry of this one.
 
         Raises `LeaseTerminal` if what was acquired has ended since, or may have: a retry can be late, and so
-        can the answer.
+        can the answer. Who is cancelled, or interrupted by Ctrl-C, gives back what was acquired meanwhile.
         """
         command = TryAcquire(
-            **self._said(domain, request_id),
+            **self._hearing.said(domain, request_id),
             offset=whole_number("offset", offset),
             ttl_ns=self._ttl_ns if ttl is None else _ttl_ns(ttl),
             max_retries=whole_number(
@@ -127,15 +125,16 @@ class AsyncWork:
             wake=text("wake", wake),
         )
         sent_ns = self._session.clock.tick_ns()
-        acquired = answer_of(await self._session.send(command), Acquired)
-        if acquired.ended or not self._is_ours(acquired, domain, sent_ns):
-            raise LeaseTerminal(
-                f"request {command.request_id} acquired offset {offset} of {domain} under token "
-                f"{acquired.token}, which has ended since; ask again with a new request id",
-                request_id=command.request_id,
-                domain=domain,
-            )
-        return acquired
+        with self._hearing.or_given_back(command):
+            acquired = answer_of(await self._session.send(command), Acquired)
+            if acquired.ended or not self._hearing.is_ours(acquired, domain, sent_ns):
+                raise LeaseTerminal(
+                    f"request {command.request_id} acquired offset {offset} of {domain} under token "
+                    f"{acquired.token}, which has ended since; ask again with a new request id",
+                    request_id=command.request_id,
+                    domain=domain,
+                )
+            return acquired
 
     async def succeed(
         self,
@@ -154,18 +153,19 @@ class AsyncWork:
         with `on_mismatch="ignore"` the outcome is IGNORED then.
         """
         command = Succeed(
-            **self._said(domain, request_id),
+            **self._hearing.said(domain, request_id),
             token=text("token", token),
             hand_off=self._hand_off if hand_off is None else hand_off,
         )
         sent_ns = self._session.clock.tick_ns()
         try:
-            succeeded = answer_of(await self._session.send(command), Succeeded)
+            with self._hearing.or_given_back(command):
+                succeeded = answer_of(await self._session.send(command), Succeeded)
+                return self._hearing.handed_off(succeeded, domain, sent_ns)
         except (LeaseNotFoundException, TokenMismatchException):
             if not self._ignores(on_mismatch):
                 raise
             return Succeeded(outcome=SucceedOutcome.IGNORED)
-        return self._handed_off(succeeded, domain, sent_ns)
 
     async def fail(
         self,
@@ -184,7 +184,7 @@ class AsyncWork:
         before (default: as it was acquired with): then it is given up. The rest is as with `succeed`.
         """
         command = Fail(
-            **self._said(domain, request_id),
+            **self._hearing.said(domain, request_id),
             token=text("token", token),
             reason=text("reason", reason),
             max_retries=None if max_retries is None else whole_number("max_retries", max_retries),
@@ -192,16 +192,17 @@ class AsyncWork:
         )
         sent_ns = self._session.clock.tick_ns()
         try:
-            failed = answer_of(await self._session.send(command), Failed)
+            with self._hearing.or_given_back(command):
+                failed = answer_of(await self._session.send(command), Failed)
+                return self._hearing.handed_off(failed, domain, sent_ns)
         except (LeaseNotFoundException, TokenMismatchException):
             if not self._ignores(on_mismatch):
                 raise
             return Failed(outcome=FailOutcome.IGNORED)
-        return self._handed_off(failed, domain, sent_ns)
 
     async def give_back(self, domain: str, token: str) -> int:
         """Let the offset in flight go back to the head of the backlog, uncounted; return which one it is."""
-        command = GiveBack(**self._said(domain), token=text("token", token))
+        command = GiveBack(**self._hearing.said(domain), token=text("token", token))
         return answer_of(await self._session.send(command), GivenBack).offset
 
     async def keep_alive(self, domain: str, token: str, *, ttl: Duration | None = None) -> Kept:
@@ -209,7 +210,7 @@ class AsyncWork:
 
         Raises `LeaseExpired` if the answer comes so late that this time, too, may be over.
         """
-        command = KeepAlive(**self._said(domain), token=text("token", token), ttl_ns=_ttl_ns(ttl))
+        command = KeepAlive(**self._hearing.said(domain), token=text("token", token), ttl_ns=_ttl_ns(ttl))
         sent_ns = self._session.clock.tick_ns()
         kept = answer_of(await self._session.send(command), Kept)
         if self._session.is_over(sent_ns, kept.expires_in_ns):
@@ -228,7 +229,7 @@ class AsyncWork:
         Those that are there already, in flight or terminal are left out. All others are taken, or none.
         """
         command = Enqueue(
-            **self._said(domain, request_id),
+            **self._hearing.said(domain, request_id),
             offsets=tuple(whole_number("offsets", one) for one in several("offsets", offsets)),
             wake=text("wake", wake),
         )
@@ -239,7 +240,7 @@ class AsyncWork:
 
         It never goes back. Raises `WorkBelowStart` if something below is in flight or in the backlog.
         """
-        command = StartAt(**self._said(domain), offset=whole_number("offset", offset))
+        command = StartAt(**self._hearing.said(domain), offset=whole_number("offset", offset))
         return answer_of(await self._session.send(command), Started).start
 
     async def state(self, domain: str, *, ranges_from: int = 0, limit: int = 100) -> DomainState:
@@ -310,9 +311,10 @@ class AsyncWork:
         """Process what `source` yields, in order within each domain, and return how that went.
 
         `source` yields (domain, offset, payload). `handler` is called with a `Message`, in up to
-        `concurrency` domains at a time, and only for offsets that this consumer has acquired; what it raises
-        is a failed attempt, which is repeated after `backoff`. Every offset is held with a `ttl`, and kept
-        alive meanwhile. Consumers in other processes may have the same domains: whoever waits is woken.
+        `concurrency` domains at a time (at most 1,000), and only for offsets that this consumer has acquired;
+        what it raises is a failed attempt, which is repeated after `backoff`. Every offset is held with a
+        `ttl`, and kept alive meanwhile. Consumers in other processes may have the same domains: whoever waits
+        is woken.
 
         It ends when the source does, and everything it has yielded is terminal. What the source raises, and
         something in it that is no message, ends it in the same way: what came before is brought to its end,
@@ -331,36 +333,14 @@ class AsyncWork:
                 on_mismatch="raise",
             ),
             handler,
+            source,
             backoff=backoff or Backoff(),
             ttl_ns=duration_ns("ttl", ttl),
-            concurrency=whole_number("concurrency", concurrency, minimum=1),
+            concurrency=checked_concurrency(whole_number("concurrency", concurrency, minimum=1)),
             stop=stop,
             tell=progress,
         )
-        return await consumer.run(source, handle_signals=handle_signals)
-
-    def _said(self, domain: object, request_id: str | None = None) -> dict[str, Any]:
-        """Return what every command says."""
-        return {
-            "tenant": self._session.tenant,
-            "request_id": self._session.ids.name() if request_id is None else text("request_id", request_id),
-            "domain": text("domain", domain),
-            "holder": self._session.holders.current(),
-        }
-
-    def _handed_off(self, ended: _Ended, domain: str, sent_ns: int) -> _Ended:
-        """Return how an offset has ended, without what was handed off if that may be over by now."""
-        if ended.acquired is None or self._is_ours(ended.acquired, domain, sent_ns):
-            return ended
-        return replace(ended, acquired=None)
-
-    def _is_ours(self, acquired: Acquired, domain: str, sent_ns: int) -> bool:
-        """Say whether to believe an answer; give back what was acquired if it has come too late for that."""
-        is_acquired = acquired.outcome is AcquireOutcome.ACQUIRED
-        if not is_acquired or not self._session.is_over(sent_ns, acquired.expires_in_ns):
-            return True
-        self._session.send_blindly(GiveBack(**self._said(domain), token=str(acquired.token)))
-        return False
+        return await consumer.run(handle_signals=handle_signals)
 
     def _ignores(self, on_mismatch: OnMismatch | None) -> bool:
         return (self._on_mismatch if on_mismatch is None else _mismatch(on_mismatch)) == "ignore"

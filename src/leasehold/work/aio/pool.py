@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import signal
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import suppress
 
 from leasehold.engine.bells import Bells
@@ -23,6 +23,13 @@ def checked_handler(handler: Handler) -> Handler:
     if not callable(handler):
         raise InvalidInput(f"handler must be a function, not {handler!r:.80}", field="handler")
     return handler
+
+
+def checked_source(source: Source) -> Source:
+    """Return a source that a task can read, be it asynchronous or not."""
+    if not isinstance(source, Iterable | AsyncIterable):
+        raise InvalidInput(f"source must be an iterable of messages, not {source!r:.80}", field="source")
+    return source
 
 
 class AsyncPool:
@@ -122,14 +129,15 @@ class AsyncPool:
             raise errors.exceptions[0] from None
         finally:
             self._are_workers_done.set()
-            for task in aside:
-                task.cancel()
-            await asyncio.gather(*aside, keeper, return_exceptions=True)
             for number in handled:
                 loop.remove_signal_handler(number)
             if self._bell is not None:
                 loop.remove_reader(self._bell.fileno())
                 self._bells.give(self._bell)
+            for task in aside:
+                task.cancel()
+            # Last: who is cancelled a second time goes no further.
+            await asyncio.gather(*aside, keeper, return_exceptions=True)
 
     async def _feed(self, feed: _Coroutine) -> None:
         try:

@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -30,6 +30,17 @@ def checked_handler(handler: Handler) -> Handler:
     if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__):
         raise _only_for_asyncio()
     return handler
+
+
+def checked_source(source: Source) -> Source:
+    """Return a source that a thread can read; refuse one that would have to be awaited."""
+    if isinstance(source, Iterable):
+        return source
+    if isinstance(source, AsyncIterable):
+        raise InvalidInput(
+            "source must be a plain iterable here; asynchronous ones are for connect_async", field="source"
+        )
+    raise InvalidInput(f"source must be an iterable of messages, not {source!r:.80}", field="source")
 
 
 def _only_for_asyncio() -> InvalidInput:

@@ -1,6 +1,7 @@
 """Whether a command about work can be right at all, whatever the records say."""
 
 from leasehold.kernel.ledger.limits import (
+    ID_BYTES,
     REASON_BYTES,
     WAKE_BYTES,
     check_holder,
@@ -46,6 +47,8 @@ def check_command(command: WorkCommand) -> Refusal | None:
             )
         case Enqueue():
             return _check_offsets(command.offsets) or check_optional("wake", command.wake, WAKE_BYTES)
+        case GiveBack(acquired_by=request_key) if request_key:
+            return check_text("acquired_by", request_key, 2 * ID_BYTES)
         case Succeed() | GiveBack():
             return check_text("token", command.token)
         case Fail():

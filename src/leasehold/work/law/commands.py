@@ -77,7 +77,9 @@ class GiveBack(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag=
     answer = GivenBack
     right = Right.HOLD
 
-    token: str
+    token: str = ""
+    acquired_by: str = ""
+    """Instead of a token, the key of the request that has acquired it, and whose answer nobody has heard."""
 
 
 class KeepAlive(_WorkCommand, frozen=True, kw_only=True, omit_defaults=True, tag="work_keep_alive"):

@@ -5,6 +5,8 @@ Whoever waits for the offset itself, or for what is at the head of the backlog n
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from leasehold.kernel.ledger.draft import Draft
 from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal
@@ -177,7 +179,7 @@ def give_back(command: GiveBack, draft: Draft) -> Refusal | GivenBack:
     earlier = draft.remembered(command)
     if isinstance(earlier, WorkReturned):
         return GivenBack(offset=earlier.offset)
-    flight = bearer_of(draft, command)
+    flight = bearer_of(draft, _with_token(command, draft))
     if isinstance(flight, Refusal):
         return flight
     go_back(
@@ -190,6 +192,16 @@ def give_back(command: GiveBack, draft: Draft) -> Refusal | GivenBack:
         request=command.request_key,
     )
     return GivenBack(offset=flight.offset)
+
+
+def _with_token(command: GiveBack, draft: Draft) -> GiveBack:
+    """Return the command with the token that was given out for the request it names."""
+    if not command.acquired_by:
+        return command
+    acquired = draft.view.recalled(command.acquired_by, draft.now)
+    if isinstance(acquired, WorkAcquired) and acquired.tenant == command.tenant:
+        return replace(command, token=str(acquired.fence))
+    return command
 
 
 def go_back(
