@@ -49,6 +49,26 @@ def test_a_second_agent_s_commit_is_refused_in_clones_and_work_trees_until_the_f
     assert guarded.commit("src/app.py", agent="b", at=second).code == 0
 
 
+def test_the_commit_of_a_submodule_belongs_to_the_repository_around_it(guarded: Team, tmp_path: Path) -> None:
+    git(tmp_path, "init", "part")
+    git(tmp_path / "part", "commit", "--allow-empty", "-m", "part")
+    git(guarded.top, "-c", "protocol.file.allow=always", "submodule", "add", str(tmp_path / "part"), "part")
+    git(guarded.top, "commit", "--no-verify", "-m", "with a submodule")
+    git(guarded.top / "part", "commit", "--allow-empty", "-m", "more")
+    guarded.run("acquire", ".", "--as", "a")
+    refused = guarded.git("commit", "-am", "more of it", agent="b")
+    assert (refused.code, ". is held by a" in refused.err) == (1, True)
+    guarded.run("release", ".", "--as", "a")
+    guarded.run("acquire", "part/", "--as", "a")
+    assert guarded.git("commit", "-am", "more of it", agent="b").code == 0, "its files are its own"
+
+
+@pytest.mark.parametrize("name", ["we\nird.py", "src/we\nird.py"])
+def test_a_name_that_cannot_be_leased_is_held_by_who_has_the_folder(guarded: Team, name: str) -> None:
+    guarded.run("acquire", ".", "--as", "a")
+    assert "is held by a" in guarded.commit(name, agent="b").err
+
+
 def test_both_names_of_a_rename_count(guarded: Team) -> None:
     for path in ("src/app.py", "src/new.py"):
         guarded.run("acquire", path, "--as", "a")

@@ -162,10 +162,14 @@ def file_at(path: AnyPath) -> tuple[str, FileName]:
 
 
 def entry_at(path: str) -> FileName:
-    """Return what an entry of a folder is called, as git means it: a link is not followed."""
+    """Return what an entry of a folder is called, as git means it: a link is not followed.
+
+    A submodule is an entry of the repository around it, which says which commit of it belongs there.
+    """
     text = _text(path)
     folder, name = os.path.split(os.path.join(_working_directory(), text))
-    resource = _checked(_resource(os.path.join(os.path.realpath(folder), name), "", folder=False), text)
+    folder = os.path.realpath(folder)
+    resource = _checked(_resource(os.path.join(folder, name), "", folder=False, within=folder), text)
     return FileName(resource, shown(resource))
 
 
@@ -245,9 +249,12 @@ def _matches_anything(pattern: str) -> bool:
     return next(iglob(pattern), None) is not None
 
 
-def _resource(path: str, pattern: str, *, folder: bool) -> str:
-    """Name a path that is resolved, or a pattern inside of it. `folder`: there may be something below it."""
-    project = project_of(path)
+def _resource(path: str, pattern: str, *, folder: bool, within: str | None = None) -> str:
+    """Name a path that is resolved, or a pattern inside of it. `folder`: there may be something below it.
+
+    It is named by the project that it belongs to, or by that of the folder that it is looked at `within`.
+    """
+    project = project_of(within or path)
     if project is None:
         top, base = "/", ""
     else:

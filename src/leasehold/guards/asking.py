@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import InvalidInput
-from leasehold.files.names import FileName, entry_at
+from leasehold.files.names import FileName, entry_at, file_at
 from leasehold.guards.records import PATIENCE_SECONDS, Records, desk_of, opened
 from leasehold.guards.rivals import in_the_way, speaks_for
 from leasehold.kernel.lease.model import Mode
@@ -69,7 +69,7 @@ def target_of(path: str) -> Target:
         while (above := folder.rpartition("/")[0]) != folder and above:
             folder = above
             try:
-                return Target(entry_at(folder), is_exact=False)
+                return Target(file_at(folder)[1], is_exact=False)
             except InvalidInput:
                 continue
         raise
