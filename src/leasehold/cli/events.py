@@ -167,6 +167,8 @@ def _history(arguments: Namespace) -> int:
     return 0
 
 
+_UNGRANTED = ("lease.queued", "lease.doubted", "lease.left")
+"""What happens to those who wait: they have a ticket, and no token yet."""
 _HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
 
 
@@ -197,7 +199,7 @@ def _entry_row(entry: "Entry") -> list[str]:
     reason = getattr(event, "reason", None)
     if event.actor != holder:
         details.append(f"by {event.actor}")
-    if reason is not None:
+    if reason and reason not in event.story:
         details.append(f"({reason})")
     return [
         str(entry.position),
@@ -205,7 +207,7 @@ def _entry_row(entry: "Entry") -> list[str]:
         event.type.removeprefix("lease."),
         displayed(resource) if resource else "-",
         holder or "-",
-        "-" if token is None else str(token),
+        "-" if token is None or event.type in _UNGRANTED else str(token),
         " ".join(details),
     ]
 
