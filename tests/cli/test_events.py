@@ -97,3 +97,13 @@ def test_watch_keeps_apart_what_is_wider_than_its_column(shell: Shell) -> None:
     assert "work.acquired" in watching.line().split()
     watching.send(signal.SIGINT)
     assert watching.end().code == 130
+
+
+def test_history_shows_no_token_of_those_who_wait_and_no_reason_twice(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann")
+    shell.run("acquire", "door", "--holder", "ben", "--wait", "10ms", code=75)
+    key = shell.json("access", "create", "holder")["key_id"]
+    shell.run("access", "revoke", key, "--reason", "laptop stolen")
+    rows = shell.run("history").out.splitlines()[1:]
+    assert [row.split()[6] for row in rows if row.split()[3] in ("queued", "left")] == ["-", "-"]
+    assert rows[-1].count("laptop stolen") == 1

@@ -193,6 +193,8 @@ def _is_domain(client: "Client", name: str) -> bool:
     return bool(client.history(lease_id=_filed_under(name), limit=1))
 
 
+_UNGRANTED = ("lease.queued", "lease.doubted", "lease.left")
+"""What happens to those who wait: they have a ticket, and no token yet."""
 _HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
 
 

@@ -148,9 +148,8 @@ class Client(Reader, Upkeep):
         that time, `Deadlock` if waiting would never end, and `AlreadyHeld` if this holder holds it and
         `adopt` is not set. `lock_delay` keeps it closed to others for so many seconds after the lease has
         expired or was revoked. `request_id` makes a later call with the same arguments a retry of this one.
-        `on_lost` is called once, from a background thread, if the lease is lost. `reason` says what it is
-        for, to whoever is refused meanwhile. A lease with a `scope` or a `budget` can be derived from;
-        without a scope it allows nothing.
+        `on_lost` is called once, from a background thread, if the lease is lost. `reason` is told to who is
+        refused. A lease with a `scope` or a `budget` can be derived from; without a scope it allows nothing.
         """
         patience = 0 if wait is None else patience_ns(wait)
         lease_id, request = claim_ids(self._session.ids, request_id)
