@@ -179,6 +179,15 @@ async def test_what_is_written_takes_the_place_of_the_file_when_it_is_closed(
     assert (repository / "src/late.py").read_text() == "somebody"
 
 
+async def test_a_device_is_not_replaced(leases: Any, repository: Path) -> None:
+    os.mkfifo(repository / "src/pipe")
+    async with leases.files.lease("src/", agent="a") as lease:
+        for mode in ("w", "a"):
+            with pytest.raises(InvalidInput, match="device"):
+                await lease.open("src/pipe", mode)
+    assert (repository / "src/pipe").is_fifo()
+
+
 async def test_a_block_that_raises_leaves_the_file_as_it_was(leases: Any, repository: Path) -> None:
     async with leases.files.lease("src/app.py", agent="a") as lease:
         with pytest.raises(ZeroDivisionError):

@@ -185,10 +185,6 @@ def _history(arguments: Namespace, out: Output) -> None:
         )
 
 
-_UNGRANTED = ("lease.queued", "lease.left")
-"""What happens to claims: their number orders them, and is nobody's fencing token."""
-
-
 def _is_domain(client: "Client", name: str) -> bool:
     return bool(client.history(lease_id=_filed_under(name), limit=1))
 

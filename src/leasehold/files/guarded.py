@@ -32,6 +32,8 @@ class Replacement:
         if kind == "r":
             self.file: IO[Any] = open(self.target, mode, **options)  # noqa: SIM115 - closed by its owner
             return
+        if os.path.exists(self.target) and not os.path.isfile(self.target):
+            raise InvalidInput(f"{path} is a folder or a device, and is not replaced", field="path")
         folder, name = os.path.split(self.target)
         self.beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.leasehold")
         permissions = _permissions(self.target)

@@ -115,6 +115,16 @@ def test_a_backup_does_not_replace_a_file_unless_told(tmp_path: Path, store: Pat
     assert problems_of(tmp_path / "restored") == []
 
 
+def test_a_backup_replaces_no_device_and_no_folder(tmp_path: Path, store: Path) -> None:
+    pipe, folder = tmp_path / "pipe", tmp_path / "folder"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for target in (pipe, folder):
+        with pytest.raises(InvalidInput, match="is no file"):
+            backup(store, target, overwrite=True)
+    assert pipe.is_fifo()
+
+
 def test_a_backup_does_not_replace_a_file_that_comes_up_meanwhile(tmp_path: Path, store: Path) -> None:
     target = tmp_path / "backup.db"
 

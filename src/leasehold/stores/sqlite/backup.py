@@ -170,6 +170,8 @@ def _refuse_target(source: Path, target: Path, *, overwrite: bool) -> None:
         raise InvalidInput(f"{target} is in the store itself; name a file elsewhere", field="target")
     if target.exists() and not overwrite:
         raise _exists_already(target)
+    if target.exists() and not target.is_file():
+        raise InvalidInput(f"{target} is no file, and is not replaced; name another", field="target")
 
 
 def _exists_already(target: Path) -> InvalidInput:
