@@ -24,7 +24,7 @@ def pack(action: Action) -> str:
 def main() -> None:
     """Play all of it in one process; in earnest, each part would be a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "leases.db"
+        store = Path(folder) / "leases"
         with (
             leasehold.connect(store, holder="primary") as primary,
             leasehold.connect(store, holder="standby") as standby,

@@ -143,7 +143,7 @@ class SimulatedClient(Asker):
         belief = self.held.pop(lease_id)
         if not isinstance(error, LeaseLost):
             self.stage.violate("{} lost {} for a reason that is none: {!r}", self.holder, lease_id, error)
-        elif str(error) != str(window_closed(belief.kept.lease)):
+        elif str(error) != str(window_closed(belief.kept)):
             self.stage.tally.note("lease lost: refused")
         elif self.clock.tick_ns() >= belief.kept.deadline_ns:
             self.stage.tally.note("lease lost: window closed")
@@ -160,7 +160,7 @@ class SimulatedClient(Asker):
         """Say whether the lease may be acted on now; one that may not is lost."""
         if belief.is_trusted:
             return True
-        self._keeper.lose(belief.kept, window_closed(belief.lease))
+        self._keeper.lose(belief.kept, window_closed(belief.kept))
         return False
 
     def renew(self, lease_ids: tuple[str, ...], ttl_ns: int | None) -> None:

@@ -190,3 +190,7 @@ def __getattr__(name: str) -> Any:
 
     found = globals()[name] = getattr(import_module(_HOMES.get(name, "leasehold.errors")), name)
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

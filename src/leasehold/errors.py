@@ -34,6 +34,8 @@ class LeaseholdError(Exception):
     resource: str | None = None
     holder: str | None = None
     """Who holds the resource, or the lease, that was asked for."""
+    reason: str | None = None
+    """What the holder says that it is for."""
     mode: str | None = None
     state: str | None = None
     token: int | None = None
@@ -49,6 +51,12 @@ class LeaseholdError(Exception):
     limit: int | None = None
     detail: str | None = None
     cycle: tuple[str, ...] | None = None
+    ended_by: str | None = None
+    """Who ended the lease: its holder, an operator, or `registrar`."""
+    end_reason: str | None = None
+    """Why it was revoked, as whoever did it has said."""
+    cause: str | None = None
+    """The code of what kept the lease from being renewed, if it was lost by that; `__cause__` tells more."""
     request_id: str | None = None
     path: str | None = None
     process_id: int | None = None
@@ -280,6 +288,7 @@ def error_of(refusal: Refusal) -> LeaseholdError:
         lease_id=refusal.lease_id,
         resource=refusal.resource,
         holder=refusal.holder,
+        reason=refusal.reason,
         mode=refusal.mode,
         state=refusal.state,
         token=refusal.token,

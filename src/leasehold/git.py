@@ -15,6 +15,7 @@ _ELSEWHERE = (
     "GIT_OBJECT_DIRECTORY",
     "GIT_INDEX_FILE",
     "GIT_PREFIX",
+    "GIT_CONFIG",
 )
 """What would have git answer for another repository than that of the folder, as in hooks of that one."""
 

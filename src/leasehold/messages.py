@@ -29,7 +29,7 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
         case RefusalCode.LEASE_NOT_FOUND:
             return f"there is no lease {lease}; list the leases to find the right id"
         case RefusalCode.LEASE_TERMINAL:
-            how = f"{refusal.state}: {refusal.detail}" if refusal.detail else refusal.state
+            how = ending(refusal.state, refusal.facts.get("ended_by"), refusal.facts.get("end_reason"))
             return f"lease {lease} on {resource} is over ({how}); acquire the resource again"
         case RefusalCode.LEASE_EXPIRED:
             return f"lease {lease} on {resource} has expired; acquire the resource again"
@@ -47,12 +47,22 @@ def _message(refusal: Refusal, expires_in: float | None) -> str:
             return _message_of_delegation(refusal, left)
 
 
+def ending(state: str | None, ended_by: str | None, reason: str | None) -> str:
+    """Say how a lease has ended, by whom, and why, as far as somebody ended it."""
+    by = f" by {ended_by}" if ended_by and state in (LeaseState.RELEASED, LeaseState.REVOKED) else ""
+    return f"{state}{by}: {reason}" if reason else f"{state}{by}"
+
+
 def _message_of_held(refusal: Refusal, expires_in: float | None, left: str) -> str:
     resource, holder = refusal.resource, refusal.holder
     if holder == REGISTRAR:
         return f"{resource} is kept closed {left}, after a lease that was not released; try again then"
     step = "ask an operator to revoke it" if expires_in is None else "try again then, or ask them"
-    return f"{resource} is held by {holder} {left} unless renewed; {step}"
+    return f"{resource} is held by {holder}{_why(refusal)} {left} unless renewed; {step}"
+
+
+def _why(refusal: Refusal) -> str:
+    return f" ({refusal.reason})" if refusal.reason else ""
 
 
 def _message_of_input(refusal: Refusal) -> str:
@@ -98,5 +108,8 @@ def _message_about_waiting(refusal: Refusal) -> str | None:
         case RefusalCode.LEASE_PENDING:
             return f"lease {lease} on {resource} is not granted and confirmed yet; ask for it again first"
         case RefusalCode.HELD if refusal.state == LeaseState.PENDING:
-            return f"{resource} is reserved for {holder}, who waits for it; wait as well, or try again later"
+            return (
+                f"{resource} is reserved for {holder}{_why(refusal)}, who waits for it; "
+                "wait as well, or try again later"
+            )
     return None

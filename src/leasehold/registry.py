@@ -7,6 +7,7 @@ would not see what its records mean for the others.
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from leasehold.access.law.family import access_family
 from leasehold.access.questions import REPLIES as ACCESS_REPLIES
@@ -59,7 +60,7 @@ def _certify(registrar: Registrar, question: Certify, snapshot: Snapshot) -> Cal
     return certify(registrar, question, snapshot)
 
 
-REPLIES: Mapping[type[Question], Reply] = {
+REPLIES: Mapping[type[Question[Any]], Reply] = {
     Certify: _certify,
     FindAround: find_around,
     ListSettings: list_settings,

@@ -44,6 +44,7 @@ def lease_shape(status: LeaseStatus) -> dict[str, Any]:
         "config_version": lease.config_version,
         "zone_version": lease.zone_version,
         "delegation": delegation_shape(lease.delegation),
+        "kept_for": lease.delayed_for or None,
     }
 
 

@@ -24,7 +24,7 @@ from leasehold.registry import CARRIERS, FAMILIES, REPLIES
 from leasehold.workflows.law.events import ActionFacts
 
 COMMANDS: tuple[type[Command], ...] = (*FAMILIES.of_command, Sweep, SweepDue)
-QUESTIONS: tuple[type[Question], ...] = (*ENGINE_REPLIES, *REPLIES)
+QUESTIONS: tuple[type[Question[Any]], ...] = (*ENGINE_REPLIES, *REPLIES)
 JOBS: tuple[type[Job], ...] = (*ENGINE_CARRIERS, *CARRIERS)
 
 FOREIGN = ("lease_id", "parent_id", "resource", "holder", "domain", "workflow_id", "name", "token", "key_id")

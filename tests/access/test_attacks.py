@@ -208,10 +208,8 @@ class Unheard(Command, frozen=True, kw_only=True, tag="unheard"):
     """A command that nobody has classified."""
 
 
-class Unasked(Question, frozen=True, kw_only=True, tag="unasked"):
+class Unasked(Question[int], frozen=True, kw_only=True, tag="unasked"):
     """A question that nobody has classified."""
-
-    answer = int
 
 
 def test_what_nobody_has_classified_is_for_admins(registrar: Registrar) -> None:
@@ -310,7 +308,9 @@ class TestABoundHolder:
 
     def test_it_looks_at_everything(self, registrar: Registrar, desk: Registrar) -> None:
         theirs = granted(registrar.call(claim("door", "bob")))
-        assert desk.ask(FindLease(lease_id=theirs.lease_id)).lease == theirs
+        found = desk.ask(FindLease(lease_id=theirs.lease_id))
+        assert found is not None
+        assert found.lease == theirs
 
 
 def test_a_viewer_gets_no_certificate(registrar: Registrar) -> None:

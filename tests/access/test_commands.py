@@ -59,3 +59,9 @@ def test_what_makes_no_sense_is_answered_with_what_does(
     shell: Shell, arguments: list[str], hint: str
 ) -> None:
     assert hint in shell.run("access", *arguments, code=2).err
+
+
+def test_a_key_for_all_tenants_is_not_for_one(shell: Shell) -> None:
+    refused = shell.run("access", "create", "holder", "--all-tenants", "--tenant", "acme", code=2)
+    assert "--all-tenants and --tenant acme say different things" in refused.err
+    assert not shell.store.exists()

@@ -2,10 +2,11 @@ import getpass
 import os
 import signal
 import socket
+import subprocess
 
 import pytest
 
-from tests.cli.shell import Shell
+from tests.cli.shell import EXECUTABLE, Shell
 
 
 def test_acquire_prints_what_a_person_needs(shell: Shell) -> None:
@@ -131,3 +132,31 @@ def test_many_processes_want_one_resource_and_one_gets_it(shell: Shell) -> None:
     (winner,) = [result.json for result in results if result.code == 0]
     assert {result.error["facts"]["holder"] for result in results if result.code == 75} == {winner["holder"]}
     assert os.path.exists(shell.store)
+
+
+def test_a_reader_that_leaves_after_the_first_line_was_told_all_and_the_lease_stays(shell: Shell) -> None:
+    for number in range(5):
+        command = ["sh", "-c", f'"$0" acquire door-{number} --ttl 1h | head -1', EXECUTABLE]
+        finished = subprocess.run(
+            command, env=shell.environment, cwd=shell.folder, capture_output=True, text=True, check=True
+        )
+        assert (finished.stdout, finished.stderr) == (f"acquired door-{number}\n", "")
+    assert len(shell.leases()) == 5
+
+
+def test_a_lease_that_nobody_can_be_told_about_is_given_back_and_that_is_said(shell: Shell) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    finished = subprocess.run(
+        [EXECUTABLE, "acquire", "door"],
+        env=shell.environment,
+        cwd=shell.folder,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert finished.returncode == 128 + signal.SIGPIPE
+    assert "could not be written, so door was given back" in finished.stderr
+    assert shell.leases() == []

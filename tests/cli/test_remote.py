@@ -59,9 +59,7 @@ def test_a_command_runs_under_a_lease_of_a_server(remote: Shell) -> None:
     remote.run("acquire", "door", "--holder", "bob")
 
 
-@pytest.mark.parametrize(
-    "command", [("doctor",), ("backup", "copy"), ("restore", "copy"), ("prune", "--vacuum")]
-)
+@pytest.mark.parametrize("command", [("backup", "copy"), ("restore", "copy"), ("prune", "--vacuum")])
 def test_what_needs_the_stores_own_files_says_so(remote: Shell, command: tuple[str, ...]) -> None:
     assert "run it where the server runs" in remote.run(*command, code=1).err
 

@@ -111,3 +111,10 @@ def test_a_frame_is_never_larger_than_the_screen() -> None:
             lines = frame(seen, width, height)
             assert len(lines) <= height
             assert max(map(width_of, lines)) <= width
+
+
+def test_one_look_into_a_pipe_is_not_cut(shell: Shell) -> None:
+    shell.run("acquire", "door" * 40, "--holder", "h" * 120)
+    shown = shell.run("top", "--once").out
+    assert shown.splitlines()[0].endswith(shell.url)
+    assert "door" * 40 in shown

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import leasehold
-from leasehold.cli.parser import all_commands
+from leasehold.cli.parser import GROUPS, all_commands
 from tests.cli.shell import EXECUTABLE, Shell
 
 COMMANDS = [
@@ -21,7 +21,7 @@ def test_help_names_every_command_and_teaches(shell: Shell) -> None:
     text = shell.run("--help").out
     assert shell.run("acquire", "--help").out.startswith("usage: leasehold acquire ")
     for command in COMMANDS:
-        assert f"\n    {command} " in text
+        assert f"\n  {command} " in text
     for lesson in ("examples:", "exit codes:", "75 not acquired", "76 lease lost", "LEASEHOLD_URL", "--json"):
         assert lesson in text
 
@@ -255,3 +255,44 @@ def test_an_acquire_that_could_not_tell_about_its_lease_leaves_none(shell: Shell
     assert finished.returncode == 1
     assert json.loads(finished.stderr)["error"]["code"] == "SYSTEM_ERROR"
     assert shell.history("door") == ["issued", "released"]
+
+
+def test_a_missing_extra_is_named_without_saying_where_it_comes_from(shell: Shell) -> None:
+    shell.sabotage("import sys; sys.modules['granian'] = sys.modules['aiohttp'] = None")
+    serving = shell.run("serve", code=1)
+    assert "which is not installed; install leasehold with its extra `server`" in serving.err
+    asking = shell.run("ls", "--store", "http://127.0.0.1:1", code=1)
+    assert "which is not installed; install leasehold with its extra `http`" in asking.err
+
+
+def test_help_lists_every_command_once_by_what_it_is_for(shell: Shell) -> None:
+    commands = all_commands()
+    listed = [name for names in GROUPS.values() for name in names]
+    assert sorted(listed) == sorted(
+        name for name in commands.by_name if name.partition(" ")[0] not in commands.groups or " " not in name
+    )
+    told = shell.run("--help").out
+    for heading in GROUPS:
+        assert f"\n{heading}:\n" in told
+    assert "\n  backup " in told
+    assert "--store URL" in told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("acquire", "door", "--ttl", "0"),
+        ("acquire", "door", "--ttl", "400d"),
+        ("acquire", "d" * 513),
+        ("acquire", "door", "--holder", "h" * 129),
+    ],
+)
+def test_a_value_that_can_never_be_right_is_wrong_usage(shell: Shell, arguments: tuple[str, ...]) -> None:
+    shell.run(*arguments, code=2)
+
+
+def test_an_id_of_no_lease_is_an_error_and_a_free_resource_is_none(shell: Shell) -> None:
+    shell.run("acquire", "door")
+    unknown = "019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b"
+    assert f"there is no lease {unknown}" in shell.run("show", unknown, code=76).err
+    assert shell.run("show", "gate").out == "nobody holds gate\n"

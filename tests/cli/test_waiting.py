@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.shell import UNTIL_END_OF_INPUT, Shell
+from tests.cli.shell import EXECUTABLE, UNTIL_END_OF_INPUT, Shell
 
 
 def wait_until_queued(shell: Shell) -> None:
@@ -32,6 +32,22 @@ def test_a_wait_in_vain_ends_with_75_and_tells_the_place_in_the_queue(shell: She
     error = shell.run("acquire", "door", "--holder", "ben", "--wait", "50ms", "--json", code=75).error
     assert (error["code"], error["facts"]["position"]) == ("WAIT_TIMEOUT", 1)
     assert error["facts"]["waited"] >= 0.05
+
+
+def test_what_the_registrar_keeps_closed_says_why_and_for_whom(shell: Shell) -> None:
+    held = shell.json("acquire", "door", "--holder", "ann", "--lock-delay", "1h")
+    shell.run("revoke", held["lease_id"], "--reason", "test")
+    shown = shell.run("show", "door").out
+    assert shown.startswith("door is kept closed\n")
+    assert "registrar (kept for ann)" in shown
+    assert "ann did not release it, and had asked for a lock-delay of 1h; ann may come back before" in shown
+    assert "registrar (kept for ann)" in shell.run("ls").out
+    assert "door is held by registrar (kept for ann)" in shell.run("queue", "door").out
+    assert shell.json("ls")["leases"][0]["kept_for"] == "ann"
+    refused = shell.run("acquire", "door", "--holder", "ben", "--wait", "50ms", code=75).err
+    assert "door is still kept closed for at most" in refused
+    assert "after a lease that was not released" in refused
+    assert "ask them" not in refused
 
 
 def test_an_interrupted_wait_leaves_the_queue(shell: Shell) -> None:
@@ -123,3 +139,31 @@ def test_a_wait_that_makes_no_sense_is_wrong_usage(shell: Shell, wait: str) -> N
 def test_a_priority_that_does_not_exist_is_refused(shell: Shell) -> None:
     result: Any = shell.run("acquire", "door", "--priority", "11", code=2)
     assert "priority" in result.err
+
+
+def test_who_is_refused_is_told_what_the_holder_needs_it_for(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann", "--reason", "nightly build")
+    for wait, what in (("0", "is held by"), ("50ms", "is still held by")):
+        claim = ("acquire", "door", "--holder", "ben", "--wait", wait)
+        assert f"door {what} ann (nightly build)" in shell.run(*claim, code=75).err
+        assert shell.run(*claim, "--json", code=75).error["facts"]["reason"] == "nightly build"
+
+
+@pytest.mark.parametrize("command", [("acquire", "door"), ("run", "door")], ids=lambda words: words[0])
+def test_who_waits_at_a_terminal_is_told_once_for_whom(shell: Shell, command: tuple[str, ...]) -> None:
+    held = shell.json("acquire", "door", "--holder", "ann", "--ttl", "1h")
+    child = ("--", "true") if command[0] == "run" else ()
+    waiting = shell.terminal(EXECUTABLE, *command, "--holder", "ben", "--wait", "forever", *child)
+    waiting.wait_for("waiting for door, held by ann, place 1 in the queue")
+    shell.run("release", held["lease_id"], "--holder", "ann")
+    code, shown = waiting.end()
+    assert code == 0
+    assert shown.count("waiting for") == 1
+
+
+def test_a_script_that_waits_is_told_nothing(shell: Shell) -> None:
+    shell.run("acquire", "door", "--holder", "ann", "--ttl", "1h")
+    result = shell.run("acquire", "door", "--holder", "ben", "--wait", "1500ms", code=75)
+    assert "waiting for" not in result.err
+    in_json = shell.terminal(EXECUTABLE, "acquire", "door", "--holder", "ben", "--wait", "1500ms", "--json")
+    assert "waiting for" not in in_json.end()[1]

@@ -90,3 +90,32 @@ async def test_adopting_what_nobody_holds_any_more_is_a_new_grant(
 
     assert new.token > old.token
     assert new.lease.adopted_from is None
+
+
+async def test_a_lease_that_the_same_client_adopts_is_lost_here_at_once(leases: Any) -> None:
+    old = await leases.acquire("door")
+    new = await leases.adopt(old.lease_id, holder="ann")
+
+    with pytest.raises(leasehold.LeaseTerminal, match=f"was adopted by ann as lease {new.lease_id}"):
+        old.ensure()
+    assert old.lost
+    new.ensure()
+
+
+async def test_a_lease_that_the_same_client_revokes_is_lost_here_at_once(leases: Any) -> None:
+    lease = await leases.acquire("door")
+    assert await leases.revoke(lease.lease_id, reason="stuck", operator="ops")
+
+    with pytest.raises(leasehold.LeaseTerminal, match=r"is over \(revoked by ops: stuck\)"):
+        lease.ensure()
+    assert (lease.lost.error.ended_by, lease.lost.error.end_reason) == ("ops", "stuck")
+    await leases.acquire("door")
+
+
+async def test_a_lease_that_the_same_client_transfers_is_not_held_here_any_more(leases: Any) -> None:
+    lease = await leases.acquire("door")
+    await leases.transfer(lease.lease_id, to="bob", holder="ann")
+
+    with pytest.raises(leasehold.LeaseLost):
+        lease.ensure()
+    assert not lease.lost, "it was handed on, not lost"

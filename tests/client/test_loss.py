@@ -1,6 +1,8 @@
 """Loss is loud: seen, waited for, called back about, and never taken back."""
 
+import queue
 import threading
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -25,6 +27,8 @@ async def test_a_lease_found_to_be_revoked_is_lost_and_says_why(
     assert lease.lost
     assert lease.remaining == 0
     assert lease.lost.error.state == "revoked"
+    assert (lease.lost.error.ended_by, lease.lost.error.end_reason) == ("bob", "stuck")
+    assert "is over (revoked by bob: stuck)" in str(lease.lost.error)
     with pytest.raises(leasehold.LeaseTerminal):
         lease.ensure()
     with pytest.raises(leasehold.LeaseTerminal):
@@ -223,3 +227,68 @@ async def test_a_detached_lease_is_not_kept_and_expires(
         "lease.issued",
         "lease.expired",
     ]
+
+
+def fail_renewals(client: Any, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let every command from now on fail, as for a server that is gone, or that does not know the key."""
+    desk = getattr(client, "target", client)._session.desk
+    monkeypatch.setattr(desk, "submit", lambda command, deliver: deliver(Failure.of(error)))
+
+
+async def test_a_lease_that_could_not_be_renewed_says_what_kept_it_from_that(
+    world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    heard: queue.SimpleQueue[leasehold.LeaseholdError] = queue.SimpleQueue()
+    lease = await leases.acquire("door", ttl=30, on_lost=heard.put)
+    with monkeypatch.context() as patched:
+        refused = leasehold.NotAuthenticated("the key was revoked")
+        fail_renewals(leases, patched, refused)
+        clock.advance(11)
+        world.keep()
+        lease.ensure()  # It stands until it expires, and what is the matter may pass.
+        clock.advance(19)
+        world.keep()
+
+    with pytest.raises(leasehold.LeaseExpired, match=r"in time \(the key was revoked\)") as lost:
+        lease.ensure()
+    assert (lost.value.cause, lost.value.__cause__) == ("NOT_AUTHENTICATED", refused)
+    assert heard.get(timeout=SIGNAL_SECONDS) is lost.value
+    early, late = [one for one in caplog.records if one.name == "leasehold.losses"]
+    assert early.levelname == late.levelname == "WARNING"
+    assert "leases of ann (1) could not be renewed" in early.getMessage()
+    assert str(lost.value) in late.getMessage()
+
+
+async def test_a_trouble_that_has_passed_is_not_what_a_later_loss_comes_from(
+    world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = await leases.acquire("door", ttl=30)
+    with monkeypatch.context() as patched:
+        fail_renewals(leases, patched, leasehold.StoreBusy("busy"))
+        clock.advance(11)
+        world.keep()
+    clock.advance(5)
+    await lease.renew()
+    clock.advance(30)
+
+    with pytest.raises(leasehold.LeaseExpired, match="in time, so") as lost:
+        lease.ensure()
+    assert (lost.value.cause, lost.value.__cause__) == (None, None)
+
+
+async def test_the_end_of_a_block_raises_the_loss_with_its_cause(
+    world: World, leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with leases.acquire("door", ttl=30) as lease:
+            with monkeypatch.context() as patched:
+                fail_renewals(leases, patched, leasehold.StoreFull("no space"))
+                clock.advance(11)
+                world.keep()
+            clock.advance(20)
+            with suppress(leasehold.LeaseExpired):
+                lease.ensure()
+
+    with pytest.raises(leasehold.LeaseExpired) as lost:
+        await work()
+    assert isinstance(lost.value.__cause__, leasehold.StoreFull)

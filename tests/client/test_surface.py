@@ -151,6 +151,30 @@ def all_errors() -> list[type[errors.LeaseholdError]]:
     ]
 
 
+def test_an_interpreter_shows_what_is_for_users_and_nothing_else() -> None:
+    assert [name for name in dir(leasehold) if not name.startswith("__")] == sorted(leasehold.__all__)
+    with leasehold.connect("memory:", holder="ann") as leases:
+        lease = leases.acquire("door")
+        assert {"token", "lost", "release"} <= set(dir(lease))
+        assert not {"kept", "hearers", "lose", "body", "process_id"} & set(dir(lease))
+        assert repr(lease.lost) == f"<lease {lease.lease_id} on door, not lost>"
+        assert repr(leases.files) == "<file leases of tenant default in memory:>"
+        leases.revoke(lease.lease_id, reason="test")
+        with pytest.raises(leasehold.LeaseLost):
+            lease.renew()
+        assert "on door, lost: lease" in repr(lease.lost)
+
+
+async def test_an_acquisition_says_that_it_has_to_be_awaited() -> None:
+    async with leasehold.connect_async("memory:") as leases:
+        acquisition = leases.acquire("door")
+        assert (
+            repr(acquisition) == "<acquisition that has not begun: await it, or enter it with `async with`>"
+        )
+        async with acquisition as lease:
+            assert repr(acquisition) == f"<acquisition of {lease!r}>"
+
+
 def test_every_error_has_its_code_status_and_exit_code_for_ever() -> None:
     found = [
         (one.__name__, one.__bases__[0].__name__, one.code, one.http_status, one.exit_code)

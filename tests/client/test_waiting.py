@@ -48,6 +48,21 @@ async def nobody_waits(client: Any) -> bool:
     return not (await client.list(states=["pending"])).statuses
 
 
+async def test_who_is_refused_is_told_what_the_holder_needs_it_for(real_world: World) -> None:
+    ann, ben = real_world.connect(holder="ann"), real_world.connect(holder="ben")
+    await ann.acquire("door", ttl=60, reason="nightly build")
+    for patience in ({}, {"wait": 0.05}):
+        with pytest.raises(leasehold.Held, match=r"held by ann \(nightly build\)") as refused:
+            await ben.acquire("door", **patience)
+        assert refused.value.reason == "nightly build"
+    await ann.acquire_all(["a", "b"], ttl=60, reason="tidying")
+    with pytest.raises(leasehold.Held) as refused:
+        await ben.acquire_all(["c", "b"])
+    assert refused.value.reason == "tidying"
+    with pytest.raises(leasehold.InvalidInput, match="reason"):
+        await ann.acquire("gate", reason=7)
+
+
 async def test_a_waiter_gets_the_lease_when_it_is_released(real_world: World) -> None:
     ann, bob = real_world.connect(holder="ann"), real_world.connect(holder="bob")
     first = await ann.acquire("door", ttl=60)

@@ -74,7 +74,7 @@ async def test_a_body_is_never_entered_twice_with_one_lease(leases: Any) -> None
 async def test_the_end_of_the_block_raises_if_the_lease_had_expired_by_then(
     leases: Any, clock: FakeClock
 ) -> None:
-    with pytest.raises(leasehold.LeaseLost, match="had ended before its block did"):
+    with pytest.raises(leasehold.LeaseLost, match="had ended before the block did"):
         async with leases.acquire("door", ttl=5) as lease:
             clock.advance(5)
 
@@ -84,11 +84,13 @@ async def test_the_end_of_the_block_raises_if_the_lease_had_expired_by_then(
 async def test_the_end_of_the_block_raises_if_the_lease_was_revoked_by_then(
     leases: Any, strangers: Any
 ) -> None:
-    with pytest.raises(leasehold.LeaseLost, match="had ended before its block did") as lost:
+    with pytest.raises(leasehold.LeaseLost, match="had ended before the block did") as lost:
         async with leases.acquire("door") as lease:
             await strangers.revoke(lease.lease_id, reason="stuck")
 
     assert (lost.value.lease_id, lost.value.token) == (lease.lease_id, lease.token)
+    assert "(revoked by bob: stuck)" in str(lost.value)
+    assert (lost.value.ended_by, lost.value.end_reason) == ("bob", "stuck")
 
 
 async def test_the_bodys_own_error_goes_before_the_loss(leases: Any, clock: FakeClock) -> None:
@@ -128,55 +130,76 @@ async def test_a_lease_detached_in_the_body_is_not_released(leases: Any, strange
         await strangers.acquire("door")
 
 
-class Unreachable:
-    """Makes every release fail as a broken disk would."""
+def fail_releases(client: Any, monkeypatch: pytest.MonkeyPatch, error: leasehold.LeaseholdError) -> None:
+    """Make every release fail from now on."""
+    desk = getattr(client, "target", client)._session.desk
+    call, submit = desk.call, desk.submit
+    failure = Failure.of(error)
 
-    def __init__(self, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        registrar = getattr(client, "target", client)._session.desk
-        call, submit = registrar.call, registrar.submit
-        full = Failure.of(leasehold.StoreFull("no space"))
+    def call_and_fail(command: Any) -> Any:
+        return failure if isinstance(command, Release) else call(command)
 
-        def call_and_fail(command: Any) -> Any:
-            return (
-                Failure.of(leasehold.StoreFull("no space")) if isinstance(command, Release) else call(command)
-            )
+    def submit_and_fail(command: Any, deliver: Any) -> Any:
+        return deliver(failure) if isinstance(command, Release) else submit(command, deliver)
 
-        def submit_and_fail(command: Any, deliver: Any) -> None:
-            if isinstance(command, Release):
-                deliver(full)
-            else:
-                submit(command, deliver)
-
-        monkeypatch.setattr(registrar, "call", call_and_fail)
-        monkeypatch.setattr(registrar, "submit", submit_and_fail)
+    monkeypatch.setattr(desk, "call", call_and_fail)
+    monkeypatch.setattr(desk, "submit", submit_and_fail)
 
 
-async def test_a_store_that_fails_at_the_end_of_the_block_is_reported(
-    leases: Any, monkeypatch: pytest.MonkeyPatch
+FAILURES = [
+    leasehold.StoreFull("no space"),
+    leasehold.ClientClosed("closed elsewhere"),
+    leasehold.NotAuthenticated("the key was revoked"),
+    leasehold.NotPermitted("the key is another's"),
+    leasehold.RateLimited("too often"),
+    leasehold.NotHolder("somebody else's"),
+]
+every_failure = pytest.mark.parametrize("failure", FAILURES, ids=lambda error: type(error).__name__)
+
+
+@every_failure
+async def test_a_release_that_fails_at_the_end_of_the_block_is_reported(
+    leases: Any, monkeypatch: pytest.MonkeyPatch, failure: leasehold.LeaseholdError
 ) -> None:
-    with pytest.raises(leasehold.StoreFull):
+    with pytest.raises(type(failure)):
         async with leases.acquire("door"):
-            Unreachable(leases, monkeypatch)
+            fail_releases(leases, monkeypatch, failure)
 
 
-async def test_the_bodys_error_goes_before_that_of_a_store_that_fails(
-    leases: Any, monkeypatch: pytest.MonkeyPatch
+@every_failure
+async def test_the_bodys_error_goes_before_that_of_a_failing_release(
+    leases: Any, monkeypatch: pytest.MonkeyPatch, failure: leasehold.LeaseholdError
 ) -> None:
     async def work() -> None:
         async with leases.acquire("door"):
-            Unreachable(leases, monkeypatch)
+            fail_releases(leases, monkeypatch, failure)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         await work()
 
 
-async def test_the_loss_goes_before_the_error_of_a_store_that_fails(
-    leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+@every_failure
+async def test_what_ensure_raised_in_the_body_goes_before_the_error_of_a_failing_release(
+    leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, failure: leasehold.LeaseholdError
 ) -> None:
     async def work() -> None:
         async with leases.acquire("door", ttl=5) as lease:
-            Unreachable(leases, monkeypatch)
+            fail_releases(leases, monkeypatch, failure)
+            clock.advance(5)
+            lease.ensure()
+
+    with pytest.raises(leasehold.LeaseExpired):
+        await work()
+
+
+@every_failure
+async def test_the_loss_goes_before_the_error_of_a_failing_release(
+    leases: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, failure: leasehold.LeaseholdError
+) -> None:
+    async def work() -> None:
+        async with leases.acquire("door", ttl=5) as lease:
+            fail_releases(leases, monkeypatch, failure)
             clock.advance(5)
             with suppress(leasehold.LeaseExpired):
                 lease.ensure()

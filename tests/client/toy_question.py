@@ -6,10 +6,8 @@ from leasehold.engine.registrar import Registrar
 from tests.families.toy import COUNTER, own_key
 
 
-class FindCounter(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_counter"):
+class FindCounter(Question[int | None], frozen=True, kw_only=True, tag="find_counter"):
     """Ask how far a counter has come."""
-
-    answer = int | None
 
     name: str
 

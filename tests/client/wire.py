@@ -15,7 +15,7 @@ from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Ids
 from leasehold.engine.desk import Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
-from leasehold.engine.questions import Question
+from leasehold.engine.questions import AnswerType, Question
 from leasehold.engine.registrar import Registrar
 from leasehold.engine.wire import CancelJob, FindJob, Item, StartJob
 from leasehold.errors import LeaseholdError, StoreFailed
@@ -118,9 +118,10 @@ class WireDesk:
     def _is_bad_for(self, command: Command) -> bool:
         return isinstance(command, _REPEATED) and not self._is_steady
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Ask; what is answered is read as what the question says it is."""
-        return self._received(question, lambda: self.inner.ask(self._sent(question)))
+        found: AnswerType = self._received(question, lambda: self.inner.ask(self._sent(question)))
+        return found
 
     def start_job(self, job_id: str, job: Job) -> JobStatus:
         """Start a job; some starts arrive twice, and some replies never do."""

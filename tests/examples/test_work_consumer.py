@@ -15,10 +15,10 @@ def run(store: Path) -> list[str]:
 
 
 def test_the_consumer_processes_everything_once(tmp_path: Path) -> None:
-    first, again = run(tmp_path / "leases.db"), run(tmp_path / "leases.db")
+    first, again = run(tmp_path / "leases"), run(tmp_path / "leases")
     assert first == [
         *(f"{account}: 55, commit up to 10" for account in ("ann", "bob", "cy")),
         "processed 30, retried 3, failed 0",
     ]
     assert again[-1] == "processed 0, retried 0, failed 0"
-    assert again[0] == "ann: 0, commit up to 10", "nothing was processed a second time"
+    assert again[:3] == first[:3], "nothing was booked a second time"

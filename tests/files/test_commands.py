@@ -2,11 +2,13 @@
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import leasehold
 from tests.cli.conftest import bytecode, signals_as_at_a_terminal
 from tests.cli.shell import Shell
 from tests.files.conftest import git
@@ -36,6 +38,17 @@ def test_an_agent_acquires_and_another_is_told_who_why_until_when_and_what_next(
     facts = error["facts"]
     assert (error["code"], facts["holder"], facts["reason"]) == ("HELD", "agent-7", "new parser")
     assert facts["next_command"].startswith("leasehold acquire ./src --as agent-9")
+
+
+@pytest.mark.parametrize("wait", [(), ("--wait", "50ms")])
+def test_a_path_that_the_registrar_keeps_closed_is_nobodys_to_ask_for(
+    shell: Shell, wait: tuple[str, ...]
+) -> None:
+    held = shell.json("acquire", "src/app.py", "--as", "agent-7", "--lock-delay", "1h")
+    shell.run("revoke", held["lease_id"], "--reason", "test")
+    refused = shell.run("acquire", "src/app.py", "--as", "agent-9", *wait, code=75).err
+    assert re.search(r"[ :]src/app\.py is (still )?kept closed for at most", refused)
+    assert "registrar" not in refused
 
 
 def test_an_agent_that_claims_what_it_has_gets_more_time(shell: Shell) -> None:
@@ -164,3 +177,70 @@ def test_who_claims_a_plain_name_that_a_file_has_is_told_how_to_claim_the_file(
     assert held == ["RESOURCE", "my notes", "report-42", "./my notes"]
     shell.run("release", "my notes", "--as", "a")
     assert shell.run("acquire", "my notes", "--as", "a", "--json").err == ""
+
+
+def test_a_plain_name_that_looks_like_a_path_is_the_same_for_programs_and_at_the_command_line(
+    shell: Shell, repository: Path
+) -> None:
+    for name in ("src/app.py", ".hidden", "name:x", "plain"):
+        typed = name if name == "plain" else f"name:{name}"
+        with leasehold.connect(str(repository / ".leasehold"), holder="program") as leases:
+            held = leases.acquire(name)
+            refused = shell.run("acquire", typed, "--as", "b", code=75)
+            assert refused.err.startswith(f"leasehold: {typed} is held by program")
+            assert shell.run("ls").out.splitlines()[1].split()[0] == typed
+            assert shell.run("show", typed).out.startswith(f"{typed} is held\n")
+            assert shell.run("queue", typed).out.startswith(f"{typed} is held by program")
+            assert shell.run("history", typed).out.splitlines()[1].split()[4] == typed
+            assert shell.run("renew", typed, "--as", "program").out.startswith(f"renewed {typed}\n")
+            assert (
+                f"lease {held.lease_id} on {typed} belongs to program"
+                in shell.run("release", typed, "--as", "b", code=76).err
+            )
+            assert shell.json("show", typed, "--json")["resource"] == name
+            assert typed in shell.run("top", "--once").out
+            assert typed in shell.run("show", typed, "--tree").out
+            assert shell.run("revoke", typed, "--reason", "test").out.startswith(f"revoked {held.lease_id}")
+    assert shell.run("acquire", "name:", code=2).err
+    told = shell.run("config", "set", "max_renewals", "3", "--resource", "name:a/b").out
+    assert told.startswith("max_renewals for name:a/b: 3")
+    assert shell.run("config", "get", "max_renewals", "--resource", "name:a/b").out == "3\n"
+    assert shell.run("config", "get", "max_renewals", "--resource", "a/b").out != "3\n"
+
+
+def test_a_file_and_a_plain_name_are_held_side_by_side_and_told_apart(shell: Shell) -> None:
+    shell.run("acquire", "src/app.py", "--as", "a")
+    shell.run("acquire", "name:src/app.py", "--as", "b")
+    printed = [line.split()[0] for line in shell.run("ls").out.splitlines()[1:]]
+    assert printed == ["src/app.py", "name:src/app.py"]
+    assert [line.split()[1] for line in shell.run("ls", "name:src/").out.splitlines()[1:]] == ["b"]
+    assert [line.split()[1] for line in shell.run("ls", "src/").out.splitlines()[1:]] == ["a"]
+
+
+def test_whatever_a_command_prints_in_a_folder_can_be_typed_there(shell: Shell, repository: Path) -> None:
+    for path in ("src/app.py", "./README.md", "docs/", "src/**/*.txt", "name:src/app.py", "/srv/x"):
+        shell.run("acquire", path, "--as", "a")
+    for folder in (repository, repository / "src"):
+        shell.folder = folder
+        leases = {lease["lease_id"] for lease in shell.json("ls", "--json")["leases"]}
+        printed = [line.split()[0] for line in shell.run("ls").out.splitlines()[1:]]
+        found = [
+            shell.json("renew", name, "--as", "a", "--json")["renewed"][0]["lease_id"] for name in printed
+        ]
+        assert (len(printed), set(found)) == (6, leases)
+        assert printed == [
+            line.split()[4] for line in shell.run("history", "--type", "issued").out.splitlines()[1:]
+        ]
+    assert printed == ["./app.py", "../README.md", "../docs", "**/*.txt", "name:src/app.py", "/srv/x"]
+
+
+def test_what_to_type_next_claims_the_very_file_in_a_subfolder(shell: Shell, repository: Path) -> None:
+    shell.folder = repository / "src"
+    for path, resource in (("./app.py", "src/app.py"), ("../README.md", "README.md")):
+        shell.run("acquire", path, "--as", "a")
+        refused = shell.run("acquire", path, "--as", "b", code=75)
+        assert refused.err.startswith(f"leasehold: {path} is held by a ")
+        command = shlex.split(refused.err.partition("Next: leasehold ")[2])
+        shell.run("release", path, "--as", "a")
+        got = shell.json(*command, "--json")
+        assert (got["holder"], got["resource"].split("/", 2)[2]) == ("b", resource)

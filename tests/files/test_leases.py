@@ -1,15 +1,23 @@
 """The pleasant way: a block that owns what it names."""
 
 import os
+import queue
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import leasehold
+from leasehold.client.blocking.calls import Calls
+from leasehold.client.blocking.claims import Claims
 from leasehold.errors import Held, InvalidInput, LeaseLost, WaitTimeout
+from leasehold.files.blocking.lease import HeldFiles
 from leasehold.files.names import FileName
-from tests.client.worlds import World
+from leasehold.files.values import LeaseAcquisitionRequest
+from tests.client.worlds import SIGNAL_SECONDS, World
 
 
 async def test_a_block_owns_a_file_as_long_as_it_runs(leases: Any, strangers: Any, repository: Path) -> None:
@@ -278,6 +286,97 @@ async def test_a_loss_is_told_to_who_wants_to_hear_of_it(leases: Any, world: Wor
     with pytest.raises(LeaseLost):
         lease.ensure()
     assert repr(lease) == "<file lease on src/app.py by a>"
+
+
+async def test_blocks_of_one_agent_share_a_lease_which_ends_with_the_last_of_them(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    first = await leases.files.lease("src/", agent="a")
+    async with leases.files.lease("src/app.py", agent="a") as second:
+        assert second.lease_id == first.lease_id
+        assert await first.release()
+        with pytest.raises(LeaseLost, match="was given back here"):
+            first.ensure()
+        assert not await first.release()
+        second.ensure()
+        with pytest.raises(Held):
+            await strangers.files.lease("src/app.py", agent="b", wait=False)
+        async with second.open("src/app.py", "w") as out:
+            out.write("second")
+    assert not await strangers.files.is_file_locked("src/app.py")
+
+
+async def test_a_block_may_be_over_before_the_one_that_it_has_its_lease_from(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    async with leases.files.lease("src/", agent="a") as first:
+        async with leases.files.lease("src/app.py", agent="a") as second:
+            assert await second.release()
+        first.ensure()
+        assert await strangers.files.is_file_locked("src/app.py")
+    assert not await strangers.files.is_file_locked("src/app.py")
+
+
+async def test_every_block_that_shares_a_lease_hears_of_its_loss_and_none_that_has_ended(
+    leases: Any, world: World, repository: Path
+) -> None:
+    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+    over = await leases.files.lease("src/", agent="a", ttl=10, on_lost=lambda _: heard.put("over"))
+    async with AsyncExitStack() as blocks:
+        for name in ("second", "third"):
+            lease = leases.files.lease("src/", agent="a", ttl=10, on_lost=lambda _, n=name: heard.put(n))
+            await blocks.enter_async_context(_raises_loss())
+            last = await blocks.enter_async_context(lease)
+        await over.release()
+        world.clock.advance(11)  # type: ignore[attr-defined]
+        with pytest.raises(LeaseLost):
+            last.ensure()
+    assert {heard.get(timeout=SIGNAL_SECONDS) for _ in range(2)} == {"second", "third"}
+    assert heard.empty()
+
+
+@asynccontextmanager
+async def _raises_loss() -> AsyncIterator[None]:
+    with pytest.raises(LeaseLost):
+        yield
+
+
+async def test_what_an_agent_has_claimed_to_stay_outlives_the_block_that_acquired_it(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    request = LeaseAcquisitionRequest(file_path="src/app.py", agent_id="a")
+    async with leases.files.lease("src/app.py", agent="a"):
+        assert (await leases.files.acquire_lease(request)).success
+        async with leases.files.lease("src/app.py", agent="a") as third:
+            third.detach()
+    assert await strangers.files.is_file_locked("src/app.py")
+
+
+def test_who_claims_what_the_last_block_is_just_giving_back_gets_a_lease_of_its_own(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, got = threading.Event(), list[HeldFiles]()
+    until, release = Calls.until, Claims.release_together
+
+    def noticed(calls: Calls, *arguments: Any) -> None:
+        waits.set()
+        until(calls, *arguments)
+
+    def release_late(claims: Claims, *arguments: Any) -> bool:
+        second.start()
+        assert waits.wait(SIGNAL_SECONDS)
+        return release(claims, *arguments)
+
+    with leasehold.connect("memory:") as leases:
+        first = leases.files.lease("src/app.py", agent="a")
+        second = threading.Thread(target=lambda: got.append(leases.files.lease("src/app.py", agent="a")))
+        monkeypatch.setattr(Calls, "until", noticed)
+        monkeypatch.setattr(Claims, "release_together", release_late)
+        assert first.release()
+        second.join()
+        got[0].ensure()
+        assert got[0].lease_id != first.lease_id
+        assert leases.files.is_file_locked("src/app.py")
 
 
 @pytest.mark.parametrize("pattern", ["/a[", "/{a", "/*\\", "/{a,b,c,d,e,f}{a,b,c,d,e,f}"])

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,28 @@ def test_a_store_that_was_named_and_is_not_there_means_nobody_can_tell(
     assert not (tmp_path / "gone").exists()
 
 
+def test_a_git_that_does_not_say_which_store_is_named_means_nobody_can_tell(
+    team: Team, tmp_path: Path
+) -> None:
+    team.run("guard", "install", "--store", str(tmp_path / "store"))
+    team.run("acquire", "src/app.py", "--as", "a")
+    team.run("guard", "install", "claude-code")
+    (team.top / "new.py").touch()
+    git(team.top, "add", "new.py")
+    silent = tmp_path / "silent" / "git"
+    silent.parent.mkdir()
+    silent.write_text(f'#!/bin/sh\ncase "$*" in *--list*) exit 128;; esac\nexec {shutil.which("git")} "$@"\n')
+    silent.chmod(0o755)
+    path: dict[str, Any] = {"PATH": f"{silent.parent}:{os.environ['PATH']}"}
+
+    refused = team.run("guard", "src/app.py", "--as", "b", code=3, **path)
+    assert "git cannot be asked which store is meant" in refused.err
+    assert team.run("guard", "--staged", "--as", "b", code=3, **path).err == refused.err
+    assert team.hook(team.edit("src/app.py"), **path).code == 2
+    assert "which store is meant" in team.run("acquire", "nightly", "--as", "b", code=1, **path).err
+    assert not (team.top / ".leasehold").exists()
+
+
 def test_a_store_that_cannot_be_read_means_nobody_can_tell(team: Team) -> None:
     team.run("acquire", "src/app.py", "--as", "a")
     (team.top / ".leasehold" / "leases.db").write_bytes(b"no database" * 1_000)
@@ -138,7 +161,7 @@ def test_a_path_that_is_no_text_is_wrong_usage(team: Team) -> None:
 def test_a_bypass_is_in_the_sealed_history_with_who_what_and_why(team: Team) -> None:
     team.run("acquire", "src/app.py", "--as", "a")
     passed = team.run("guard", "src/app.py", "docs/", "--as", "b", "--bypass", "the build is broken")
-    assert "bypassed: src/app.py is held by a" in passed.err
+    assert passed.err == "leasehold: bypassed: src/app.py is held by a; history has it\n"
     last = json.loads(team.run("history", "--json").out.splitlines()[-1])
     event = last.get("event", last)
     assert (event["actor"], event["held_by"], event["reason"]) == ("b", "a", "the build is broken")

@@ -128,7 +128,7 @@ def test_a_missing_extra_says_what_to_install(shell: Shell) -> None:
     shell.sabotage("import sys; sys.modules['mcp'] = None")
     refused = shell.run("mcp", code=1)
     assert refused.out == ""
-    assert "needs the package mcp; install it with: python -m pip install 'leasehold[mcp]'" in refused.err
+    assert "needs mcp, which is not installed; install leasehold with its extra `mcp`" in refused.err
     assert json.loads(shell.run("mcp", "--json", code=1).err)["error"]["code"] == "EXTRA_MISSING"
 
 

@@ -9,6 +9,7 @@ from mcp import MCPError
 
 from tests.cli.shell import Shell
 from tests.mcp.agent import agent, holders, wait_until_nobody_waits, wait_until_queued, waiters
+from tests.server.running import RunningServer
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -226,8 +227,24 @@ async def test_hostile_arguments_are_refused_in_few_words(shell: Shell) -> None:
         for arguments in hostile:
             assert len(await own.error("claim", **arguments)) < 300
         assert (await own.error("claim", paths=["x"], agent="\n")).startswith("agent must not contain")
-        assert (await own.error("claim", paths=["x"], ttl_seconds=0)).startswith("ttl_seconds must be")
+        assert await own.error("claim", paths=["x"], ttl_seconds=0) == "ttl_seconds: expected number >= 0.001"
+        meant = await own.error("wait", paths=["x"], wait_seconds=5)
+        assert meant == "there is no argument 'wait_seconds'; did you mean 'seconds'?"
+        assert "did you mean 'paths'?" in await own.error("claim", path="x")
+        assert "did you mean" not in await own.error("claim", paths=["x"], wait_seconds=5)
         assert "expected string of length" in await own.error("list", agent="")
         assert (await own("list"))["total"] == 0
         outside = await own("claim", paths=["../../outside", "/etc/hosts"])
         assert outside["granted"], "a path outside the repository is a name like any other"
+
+
+async def test_an_agent_whose_key_is_bound_to_a_tenant_works_in_a_repository_that_names_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    with RunningServer(tmp_path / "served") as server:
+        made = server.ask("POST", "/v1/access", {"role": "holder"}, headers={"Leasehold-Tenant": "acme"})
+        shell.environment["LEASEHOLD_API_KEY"] = made.body["text"]
+        shell.run("guard", "install", "--store", server.url, "--tenant", "acme")
+        async with agent(shell, "agent-7") as own:
+            assert (await own("claim", paths=["src/app.py"]))["granted"]
+            assert (await own("list"))["total"] == 1

@@ -212,3 +212,26 @@ def test_a_server_and_a_local_program_share_one_store(tmp_path: Path) -> None:
         assert granted["token"] > token
         with pytest.raises(leasehold.Held, match="remote"):
             local.acquire("door", holder="local").__enter__()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        ({"resource": "door"}, "holder", "the body lacks the field 'holder', which is required"),
+        ({"resource": "door", "holdr": "ann"}, "holdr", "takes no field 'holdr'; did you mean 'holder'?"),
+    ],
+)
+def test_a_field_that_is_missing_or_unknown_is_named(
+    server: RunningServer, body: dict[str, str], field: str, says: str
+) -> None:
+    refused = server.ask("POST", "/v1/leases", body)
+    assert (refused.status, refused.body["field"]) == (422, field)
+    assert says in refused.body["detail"]
+
+
+def test_who_is_refused_is_told_what_the_holder_needs_it_for(server: RunningServer) -> None:
+    resource = name()
+    assert acquired(server, resource, reason="nightly build").status == 201
+
+    for wait in (0, 0.2):
+        assert acquired(server, resource, "bob", wait=wait).body["reason"] == "nightly build"

@@ -155,10 +155,12 @@ def test_what_lapsed_while_no_server_was_up_is_kept_for_its_holder(tmp_path: Pat
         assert settled[0]["settling_seconds"] == 120
 
         newcomer = acquire(server, "door", "bob")
+        shown = run("show", "door", "--store", str(tmp_path / "store")).stdout
         holder = acquire(server, "door", "ann")
 
         assert (newcomer.status, newcomer.body["holder"]) == (409, "registrar")
         assert "is kept closed for at most" in newcomer.body["detail"]
+        assert "the lease of ann ran out while the server was down; ann may come back before that" in shown
         assert holder.status == 201
         assert holder.body["lease"]["token"] > lease["token"]
 
@@ -316,7 +318,22 @@ def test_show_config_tells_where_each_value_came_from(tmp_path: Path) -> None:
 
 def test_anybody_on_this_machine_is_let_in_only_where_that_was_said(tmp_path: Path) -> None:
     with RunningServer(tmp_path / "store", "--anonymous") as server:
+        said = [line for line in server.log if "without an access key, with all rights" in line["message"]]
+        assert said[0]["level"] == "warning"
         assert server.ask("GET", "/v1/leases", key="").status == 200
         assert acquire(server, "door").status == 201
         for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
             assert server.ask("GET", "/v1/leases", key="", headers=headers).status == 401
+
+
+def test_quotas_hold_for_whoever_asks_the_server(tmp_path: Path) -> None:
+    with RunningServer(tmp_path / "store", "--leases-per-holder", "1", "--leases-per-tenant", "2") as server:
+        assert acquire(server, "door").status == 201
+        refused = acquire(server, "gate")
+        assert (refused.status, refused.code, refused.body["field"]) == (
+            429,
+            "LIMIT_EXCEEDED",
+            "leases_per_holder",
+        )
+        assert acquire(server, "gate", "bob").status == 201
+        assert acquire(server, "roof", "eve").body["field"] == "leases_per_tenant"

@@ -15,7 +15,7 @@ import leasehold
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import LEASES, lease_family
 from leasehold.kernel.ledger.family import Families
-from leasehold.stores.locate import locate, open_store
+from leasehold.stores.locate import locate, open_store, tenant_of
 from leasehold.stores.memory import MemoryStore
 
 
@@ -153,10 +153,87 @@ def test_who_does_not_name_it_is_told_that_the_working_directory_is_gone(address
         leasehold.connect(address)
 
 
-def test_a_work_tree_without_a_usable_git_has_no_settings(
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_work_tree_without_git_is_given_no_store_but_the_one_that_is_named(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, is_named: bool
+) -> None:
+    make_store(repository)
+    if is_named:
+        git(repository, "config", "leasehold.url", "sqlite:///from-git")
+    monkeypatch.setenv("PATH", "")
+
+    with pytest.raises(StoreUnusable, match=r"cannot be asked which store .* by --store or LEASEHOLD_URL"):
+        locate(None, repository)
+    monkeypatch.setenv("LEASEHOLD_URL", "sqlite:///from-environment")
+    assert locate(None, repository) == "sqlite:///from-environment"
+
+
+def test_outside_of_any_work_tree_git_is_not_needed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+    assert locate(None, home) == f"sqlite:///{home}/.leasehold"
+
+
+def test_a_git_that_is_too_slow_is_not_taken_for_one_that_knows_no_store(
+    repository: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = home / "git"
+    slow.write_text("#!/bin/sh\nexec sleep 600\n")
+    slow.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    monkeypatch.setattr("leasehold.stores.locate._SECONDS", 0.2)
+
+    with pytest.raises(StoreUnusable, match="git did not answer in time"):
+        locate(None, repository)
+
+
+def test_a_repository_that_git_does_not_trust_is_not_taken_for_one_that_names_no_store(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PATH", "")
+    git(repository, "config", "leasehold.url", "sqlite:///from-git")
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+
+    with pytest.raises(StoreUnusable, match=r"it refuses \(`git -C .*/repository status` tells why\)"):
+        locate(None, repository)
+
+
+@pytest.mark.parametrize("broken", ["config", "included"])
+def test_settings_that_git_cannot_read_are_not_taken_for_none(repository: Path, broken: str) -> None:
+    git(repository, "config", "include.path", "included")
+    with (repository / ".git" / broken).open("a") as file:
+        file.write("[leasehold\n")
+
+    with pytest.raises(StoreUnusable, match="it refuses"):
+        locate(None, repository)
+
+
+def test_a_store_is_named_wherever_git_looks_for_settings(
+    repository: Path, worktree: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "src").mkdir()
+
+    def named(start: Path = repository / "src") -> str:
+        with monkeypatch.context() as astray:
+            astray.setenv("GIT_CONFIG", str(home / "nothing"))
+            astray.setenv("GIT_CEILING_DIRECTORIES", str(repository))
+            return Path(locate(None, start)).name
+
+    (home / "settings").write_text("[leasehold]\nurl = of-the-user\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "settings"))
+    assert named() == "of-the-user"
+    (repository / ".git" / "included").write_text("[leasehold]\nurl = included\n")
+    git(repository, "config", "include.path", "included")
+    assert named() == "included"
+    git(repository, "config", "extensions.worktreeConfig", "true")
+    git(worktree, "config", "--worktree", "leasehold.url", "of-the-work-tree")
+    assert (named(), named(worktree)) == ("included", "of-the-work-tree")
+    for name, value in (("COUNT", "1"), ("KEY_0", "leasehold.url"), ("VALUE_0", "of-the-environment")):
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    assert named() == named(worktree) == "of-the-environment"
+
+
+def test_a_repository_without_a_version_is_one_all_the_same(repository: Path) -> None:
+    git(repository, "config", "--unset", "core.repositoryFormatVersion")
 
     assert locate(None, repository) == f"sqlite:///{repository}/.leasehold"
 
@@ -307,3 +384,35 @@ def test_a_submodule_has_a_store_of_its_own(home: Path, repository: Path, worktr
     git(home, "init", "whole")
     git(home / "whole", "-c", "protocol.file.allow=always", "submodule", "add", str(repository), "part")
     assert locate(start=home / "whole" / "part").startswith(f"sqlite:///{home}/whole/part/.leasehold")
+
+
+def test_whose_leases_says_the_caller_then_the_environment_then_git(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    assert tenant_of(None) == "default"
+    git(repository, "config", "leasehold.tenant", "from-git")
+    assert tenant_of(None) == "from-git"
+    monkeypatch.setenv("LEASEHOLD_TENANT", "from-environment")
+    assert tenant_of(None) == "from-environment"
+    assert tenant_of("given") == "given"
+
+
+def test_gits_tenant_is_for_the_repositorys_store_only(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository)
+    git(repository, "config", "leasehold.tenant", "from-git")
+    assert tenant_of(None, "elsewhere") == "default"
+    monkeypatch.setenv("LEASEHOLD_URL", "elsewhere")
+    assert tenant_of(None) == "default"
+    monkeypatch.setenv("LEASEHOLD_TENANT", "from-environment")
+    assert tenant_of(None, "elsewhere") == "from-environment"
+
+
+def test_a_client_has_the_leases_of_the_tenant_that_the_environment_names(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEASEHOLD_TENANT", "acme")
+    with leasehold.connect(home / "store") as leases:
+        assert leases.acquire("door").lease.tenant == "acme"

@@ -18,8 +18,11 @@ class Shell:
         self.environment = os.environ | {"LEASEHOLD_URL": str(folder / "leases.db"), "NO_COLOR": "1"}
 
     def run(self, *arguments: str, code: int = 0, given: str = "") -> subprocess.CompletedProcess[str]:
+        return self.leasehold("work", *arguments, code=code, given=given)
+
+    def leasehold(self, *arguments: str, code: int = 0, given: str = "") -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [*LEASEHOLD, "work", *arguments],
+            [*LEASEHOLD, *arguments],
             input=given,
             capture_output=True,
             text=True,
@@ -104,8 +107,7 @@ def test_bad_usage_is_one_line_that_says_what_is_wrong(
     shell: Shell, arguments: tuple[str, ...], says: str
 ) -> None:
     shell.says("enqueue", "others", "1")
-    code = 1 if str(2**63) in arguments else 2
-    error = shell.run(*arguments, code=code).stderr
+    error = shell.run(*arguments, code=2).stderr
     assert says in error
     assert len(error.splitlines()) == 1
 
@@ -142,7 +144,20 @@ def test_a_command_that_never_works_gives_its_offset_up_and_others_go_on(shell: 
     assert " CommandFailed: test ended with 1" in shell.says("failed", "a")
     again = shell.run("consume", *options[:2], "--", "false", code=1, given="b 0\n")
     assert "`leasehold work failed DOMAIN` says" in again.stderr
-    assert "line 1" in shell.run("consume", "--", "true", code=2, given="nonsense\n").stderr
+    assert "leasehold: b 0 was given up after attempt 1: CommandFailed: false ended with 1\n" in again.stderr
+    assert "Traceback" not in again.stderr
+
+
+def test_a_line_that_is_no_message_is_shown_and_skipped(shell: Shell) -> None:
+    given = f"a 0\nnonsense\na 1\na {2**63}\na 2\n"
+    done = shell.run("consume", "--", "true", code=2, given=given)
+    assert "line 2 was skipped: it must be DOMAIN OFFSET [PAYLOAD]: 'nonsense'" in done.stderr
+    assert f"line 4 was skipped: offset must be at most {2**63 - 1}: 'a {2**63}'" in done.stderr
+    assert "processed 3, " in done.stderr
+    assert "2 lines skipped" in done.stderr
+    told = shell.run("consume", "--json", "--", "true", code=2, given="b 0\nb x\n").stderr.splitlines()
+    assert json.loads(told[0])["text"] == "b x"
+    assert json.loads(told[1])["skipped_lines"] == 1
 
 
 def test_a_signal_waits_for_the_command_that_runs(shell: Shell) -> None:
@@ -176,3 +191,57 @@ def test_a_command_that_does_not_exist_costs_no_message_an_attempt(shell: Shell)
         refused = shell.run("consume", "--", command, code=127, given="a 0\n")
         assert f"there is no command '{command}'; check its name" in refused.stderr
     assert shell.run("consume", "--", "true", given="a 0\n").stderr.startswith("processed 1, failed 0")
+
+
+def test_the_offset_in_flight_is_kept_alive_and_given_back(shell: Shell) -> None:
+    token = shell.says("acquire", "orders", "1", "--ttl", "1h").split()[1]
+    assert shell.says("keep-alive", "orders", token, "--ttl", "2h") == "kept alive: 2h left"
+    assert json.loads(shell.says("keep-alive", "orders", token, "--ttl", "3h", "--json"))["expires_in"] > 7200
+    assert "Token mismatch" in shell.run("keep-alive", "orders", "7", code=76).stderr
+    given_back = shell.says("give-back", "orders", token)
+    assert given_back == "gave back offset 1 of orders; it is at the head of the backlog"
+    assert "No lease" in shell.run("give-back", "orders", token, code=76).stderr
+    token = shell.says("acquire", "orders", "1").split()[1]
+    assert "has no TTL" in shell.says("keep-alive", "orders", token)
+    assert json.loads(shell.says("give-back", "orders", token, "--json")) == {"domain": "orders", "offset": 1}
+
+
+def test_where_a_domain_starts_and_up_to_where_it_is_done(shell: Shell) -> None:
+    assert shell.says("start-at", "orders", "100") == "orders starts at 100"
+    assert shell.says("watermark", "orders") == "100"
+    token = shell.says("acquire", "orders", "100").split()[1]
+    shell.says("succeed", "orders", token)
+    assert json.loads(shell.says("watermark", "orders", "--json")) == {"domain": "orders", "watermark": 101}
+    assert json.loads(shell.says("start-at", "orders", "50", "--json"))["start"] == 100, "it never goes back"
+    shell.says("enqueue", "orders", "102")
+    assert "102" in shell.run("start-at", "orders", "200", code=1).stderr
+
+
+def test_history_of_a_domain_reads_like_sentences(shell: Shell) -> None:
+    shell.says("start-at", "orders", "6")
+    token = shell.says("acquire", "orders", "7", "--max-retries", "1", "--ttl", "1h").split()[1]
+    shell.says("enqueue", "orders", "8")
+    shell.says("keep-alive", "orders", token, "--ttl", "2h")
+    shell.says("fail", "orders", token, "--reason", "no answer")
+    shell.says("give-back", "orders", token)
+    token = shell.says("acquire", "orders", "7", "--max-retries", "1").split()[1]
+    shell.says("fail", "orders", token)
+    token = shell.says("acquire", "orders", "8").split()[1]
+    shell.says("succeed", "orders", token)
+    told = shell.leasehold("history", "--domain", "orders").stdout
+    for sentence in (
+        "orders starts at offset 6: all below counts as processed",
+        "offset 7 of orders is in flight, attempt 1",
+        "offset 8 of orders was put into the backlog",
+        "offset 7 of orders was given 7200 s more",
+        "offset 7 of orders failed in attempt 1, and is tried again (no answer)",
+        "offset 7 of orders went back to the head of the backlog (given back)",
+        "offset 7 of orders was given up after attempt 2",
+        "offset 8 of orders was processed",
+    ):
+        assert sentence in told
+    assert "()" not in told
+    assert "domain/orders" not in told
+    guessed = shell.leasehold("history", "orders")
+    assert guessed.stdout == "nothing happened\n"
+    assert "leasehold history --domain orders" in guessed.stderr

@@ -385,22 +385,36 @@ async def test_who_stops_tells_first_what_the_registrar_has_not_heard_of(
     assert len(handler.seen) == 1
 
 
-async def test_what_a_source_raises_ends_the_consumer(real_world: World) -> None:
-    client, handler = real_world.connect(), Handler()
+async def test_what_a_source_raises_is_raised_when_what_came_before_is_done(real_world: World) -> None:
+    client, handler = real_world.connect(), Handler({("a", 1): 1})
 
     def broken() -> Iterator[tuple[str, int, str]]:
-        yield ("a", 0, "")
+        yield from messages("a", 3)
         raise OSError("the source is gone")
 
     with pytest.raises(OSError, match="the source is gone"):
-        await client.work.consume(handler.of(real_world), source=broken())
+        await client.work.consume(handler.of(real_world), source=broken(), backoff=AT_ONCE)
+    assert await client.work.watermark("a") == 3
     assert (await client.work.state("a")).state == "IDLE"
+
+
+async def test_an_offset_that_is_given_up_is_logged_with_the_traceback(
+    real_world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, handler = real_world.connect(), Handler({("a", 0): 99})
+    await client.work.consume(handler.of(real_world), source=messages("a", 1), backoff=AT_ONCE, max_retries=1)
+    (record,) = [one for one in caplog.records if one.name.startswith("leasehold.work")]
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == "a 0 was given up after attempt 2: RuntimeError: told to fail"
+    assert record.exc_info is not None
+    assert record.exc_info[2] is not None
 
 
 async def test_a_message_that_can_never_be_right_ends_the_consumer(real_world: World) -> None:
     client, handler = real_world.connect(), Handler()
     with pytest.raises(InvalidInput):
-        await client.work.consume(handler.of(real_world), source=[("a", -1, "")])
+        await client.work.consume(handler.of(real_world), source=[("a", 0, ""), ("a", -1, "")])
+    assert await client.work.watermark("a") == 1, "what came before was processed"
     for wrong in ({"concurrency": 0}, {"ttl": -1}, {"max_retries": "x"}, {"source": None}, {"source": 7}):
         with pytest.raises(InvalidInput) as error:
             await client.work.consume(handler.of(real_world), **({"source": []} | wrong))

@@ -37,6 +37,18 @@ def test_workflows_are_listed_and_shown(shell: Shell, primary: leasehold.Client)
     assert [one["workflow_id"] for one in second["workflows"]] == ["order-8"]
 
 
+def test_history_says_how_a_workflow_ended_and_why_if_there_is_a_reason(
+    shell: Shell,  # noqa: F811
+    primary: leasehold.Client,
+) -> None:
+    primary.workflows.claim("order-7").complete()
+    primary.workflows.claim("order-8").cancel("out of tea")
+    told = shell.run("history").out
+    assert "completed" in told
+    assert "()" not in told
+    assert told.count("out of tea") == 1
+
+
 def test_a_workflow_as_json_has_its_lease(shell: Shell, primary: leasehold.Client) -> None:  # noqa: F811
     orchestrator = primary.workflows.claim("order-7")
 

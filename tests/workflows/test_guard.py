@@ -372,6 +372,20 @@ async def test_the_registrar_knows_of_a_revocation_of_a_moment_ago(leases: Any, 
         await guard.check(action)  # Once told, it remembers.
 
 
+async def test_a_handler_is_not_run_for_what_the_registrar_refuses(leases: Any, strangers: Any) -> None:
+    orchestrator = await leases.workflows.claim("order-1")
+    guard = strangers.workflows.guard("order-1")
+    await guard.load()
+    first, second = await orchestrator.emit("compute"), await orchestrator.emit("compute")
+    processed: list[Any] = []
+    await guard.process(first, processed.append, authoritative=True)
+    await leases.workflows.manager.revoke_lease(orchestrator.lease_id, "hangs")
+
+    with pytest.raises(LeaseViolation):
+        await guard.process(second, processed.append, authoritative=True)
+    assert processed == [first]
+
+
 async def test_the_registrar_knows_of_an_expiry(clock: FakeClock, leases: Any) -> None:
     orchestrator = await leases.workflows.claim("order-1", ttl=10)
     action = await orchestrator.emit("compute")

@@ -258,7 +258,7 @@ async def test_a_handoff_gives_the_workflow_to_the_successor_at_once(leases: Any
     assert secondary.current_epoch == 2
     assert secondary.token > primary.token
     assert secondary.lease_metadata.ttl_seconds == 120
-    with pytest.raises(LeaseViolation):
+    with pytest.raises(LeaseViolation, match="was handed off to bob by this orchestrator; leave it to bob"):
         await primary.emit("compute")
     assert (await secondary.emit("compute")).epoch == 2
     await secondary.complete()
@@ -324,8 +324,11 @@ async def test_a_workflow_that_ended_is_over_for_good(leases: Any, strangers: An
     assert await leases.inspect("workflow:order-1") == []
     with pytest.raises(WorkflowEnded):
         await strangers.workflows.claim("order-1")
-    with pytest.raises(LeaseLost):
+    ended = f"workflow order-1 was {orchestrator.workflow_state} by this orchestrator; start another workflow"
+    with pytest.raises(LeaseLost, match=ended):
         await orchestrator.emit("compute")
+    with pytest.raises(LeaseLost, match=ended):
+        await getattr(orchestrator, end)()
 
 
 async def test_the_block_gives_the_lease_back_and_not_the_workflow_up(leases: Any, strangers: Any) -> None:

@@ -4,6 +4,8 @@ Doing it right works; doing it wrong is refused, and changes nothing.
 """
 
 import logging
+import subprocess
+import sys
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -96,6 +98,18 @@ async def test_best_practice_5_a_lease_ends_after_its_time(
 
     assert successor.current_epoch == 2  # One above.
     assert successor.token > orphaned.token
+
+
+def test_a_violation_is_not_printed_where_no_logs_are_set_up() -> None:
+    program = (
+        "from leasehold.workflows import Action, Guard, LeaseViolation\n"
+        "guard = Guard('order-1')\n"
+        "guard.set_lease('right')\n"
+        "try: guard.check(Action(action_type='pack', lease_id='wrong', epoch=7))\n"
+        "except LeaseViolation: print('refused')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("refused\n", "")
 
 
 def test_best_practice_6_violations_are_logged_with_their_facts(caplog: pytest.LogCaptureFixture) -> None:

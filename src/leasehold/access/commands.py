@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from leasehold.cli.connecting import add_holder_option, connected
 from leasehold.cli.durations import parse_duration
 from leasehold.cli.output import Cell, Output, local_time, say_on_stderr
-from leasehold.cli.parser import Commands, Group
+from leasehold.cli.parser import Commands, Group, UsageError
 
 if TYPE_CHECKING:
     from leasehold.access.law.model import AccessKey
@@ -135,6 +135,10 @@ def _add_key(parser: ArgumentParser) -> None:
 
 
 def _create(arguments: Namespace, out: Output) -> None:
+    if arguments.all_tenants and arguments.tenant is not None:
+        raise UsageError(
+            f"--all-tenants and --tenant {arguments.tenant} say different things; leave one of them out"
+        )
     with connected(arguments, create=True) as client:
         issued = client.access.create(
             arguments.role,

@@ -28,10 +28,9 @@ class Bearer(msgspec.Struct, frozen=True, kw_only=True):
     """The access key that was shown; None: the store is at hand."""
 
 
-class ListAccessKeys(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_access_keys"):
+class ListAccessKeys(Question[list[AccessKey]], frozen=True, kw_only=True, tag="list_access_keys"):
     """Ask for a page of access keys, in the order of their ids: of a tenant, or of whatever there is."""
 
-    answer = list[AccessKey]
     right = Right.ADMINISTER
     tells_time = False
 
@@ -39,10 +38,9 @@ class ListAccessKeys(Question, frozen=True, kw_only=True, omit_defaults=True, ta
     limit: int = 1_000
 
 
-class FindBearer(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_bearer"):
+class FindBearer(Question[Bearer], frozen=True, kw_only=True, tag="find_bearer"):
     """Ask which access key one is asking with."""
 
-    answer = Bearer
     right = Right.LOOK
     tells_time = False
 
@@ -68,7 +66,7 @@ def find_bearer(registrar: Registrar, question: FindBearer, snapshot: Snapshot) 
     return Bearer(key=keys[0] if keys else None)
 
 
-REPLIES: dict[type[Question], Any] = {ListAccessKeys: list_access_keys, FindBearer: find_bearer}
+REPLIES: dict[type[Question[Any]], Any] = {ListAccessKeys: list_access_keys, FindBearer: find_bearer}
 """Who answers each of these questions."""
 
 

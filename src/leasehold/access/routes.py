@@ -133,7 +133,7 @@ async def list_keys(
     limit: Limit = 100,
 ) -> AccessKeysBody:
     """Return a page of the keys of the tenant of the request, in the order of their ids."""
-    keys: list[AccessKey] = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))
+    keys = await session.ask(ListAccessKeys(tenant=session.tenant, after=after, limit=limit))
     return AccessKeysBody(
         keys=[_body(key) for key in keys], next=keys[-1].key_id if len(keys) == limit else None
     )

@@ -8,7 +8,7 @@
 - ``endings``     release, revoke, sweep
 - ``changes``     transfer, upgrade, downgrade
 - ``delegating``  derive, spend
-- ``looking``     ls, show
+- ``looking``     ls, show                     - ``closings``  why the registrar keeps a resource closed
 - ``queues``      queue                        - ``top``       top, on its own ``screen``
 - ``events``      history, watch
 - ``running``     run: a lease around another command

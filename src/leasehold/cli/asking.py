@@ -10,8 +10,9 @@ from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import resource
+from leasehold.cli.naming import displayed, resource
 from leasehold.cli.parser import UsageError
+from leasehold.cli.waiting import explained
 from leasehold.errors import Held
 
 _TTL_SECONDS = 60.0
@@ -30,7 +31,8 @@ def add_claim_options(parser: argparse.ArgumentParser) -> None:
         metavar="RESOURCE",
         nargs="+",
         action=_Resources,
-        help="what to own: any name, or a path if it has a / or begins with a dot; of several all, or none",
+        help="what to own: any name, or a path if it has a / or begins with a dot, unless name: is in front; "
+        "of several all, or none",
     )
     parser.add_argument(
         "--ttl",
@@ -115,7 +117,7 @@ def refuse_nonsense(arguments: Namespace) -> None:
     seen: set[str] = set()
     for name in arguments.resources:
         if name in seen:
-            raise UsageError(f"{name!r} is named twice; name each resource once")
+            raise UsageError(f"{displayed(name)!r} is named twice; name each resource once")
         seen.add(name)
     _metadata_of(arguments)
 
@@ -129,8 +131,6 @@ def _metadata_of(arguments: Namespace) -> dict[str, Any]:
         if key in pairs:
             raise UsageError(f"--metadata has {key!r} twice; give each key once")
         pairs[key] = value
-    if arguments.reason:
-        pairs["reason"] = arguments.reason
     return pairs
 
 
@@ -140,18 +140,23 @@ def ask(
     """Acquire what the user asks for: all of it, or nothing.
 
     `others` are arguments of `acquire` and `acquire_all` that the user does not give; `only_for_one` are
-    those that only `acquire` has.
+    those that only `acquire` has. Who waits at a terminal is told for whom.
     """
+    with explained(client, arguments):
+        return _ask(client, arguments, only_for_one or {}, others)
+
+
+def _ask(client: "Client", arguments: Namespace, special: dict[str, Any], others: dict[str, Any]) -> "Block":
     claim: dict[str, Any] = {
         "ttl": arguments.ttl,
         "mode": arguments.mode,
         "metadata": _metadata_of(arguments),
+        "reason": arguments.reason,
         "wait": arguments.wait,
         "priority": arguments.priority,
         "lock_delay": arguments.lock_delay,
         **others,
     }
-    special = only_for_one or {}
     if any(name.startswith("/") for name in arguments.resources) and not any(
         special.get(name) for name in ("adopt", "scope", "budget")
     ):
@@ -169,7 +174,7 @@ def _ask_for_files(
     """Acquire files, and renew what the holder has already; who is refused is told what to do next."""
     from leasehold.files.names import FileName
 
-    names = [FileName(*pair) for pair in zip(arguments.resources, arguments.typed, strict=True)]
+    names = [FileName(resource, resource) for resource in arguments.resources]
     limit = special.get("max_renewals", -1)
     claim |= {"wait": arguments.wait or False, "max_renewals": None if limit == -1 else limit}
     try:
@@ -185,7 +190,7 @@ def _with_all_that_was_typed(error: Held, arguments: Namespace) -> Held:
         return error
     given = {
         "--store": arguments.store,
-        "--tenant": None if arguments.tenant == "default" else arguments.tenant,
+        "--tenant": arguments.tenant,
         "--ttl": None if arguments.ttl is None else f"{arguments.ttl:g}s",
         "--reason": arguments.reason or None,
     }

@@ -5,9 +5,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leasehold.cli.connecting import connected
+from leasehold.cli.connecting import connected, tenant_named
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import lease_named, resource
+from leasehold.cli.naming import displayed, lease_named, resource
 from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, UsageError
 
@@ -113,7 +113,7 @@ def _verify(arguments: Namespace, out: Output) -> None:
         text,
         keys=_trusted(arguments),
         resource=arguments.resource,
-        tenant=arguments.tenant,
+        tenant=tenant_named(arguments),
         minimum_token=arguments.minimum_token,
         leeway=arguments.leeway,
     )
@@ -166,7 +166,7 @@ def _print(out: Output, stated: "Certificate", *, verified: bool) -> None:
         return
     title = "proven" if verified else "not checked; whoever wrote it says"
     facts = [
-        ("resource", stated.resource),
+        ("resource", displayed(stated.resource)),
         ("holder", stated.holder),
         ("token", str(stated.token)),
         ("mode", stated.mode.value),

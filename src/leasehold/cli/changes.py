@@ -7,7 +7,7 @@ from leasehold.cli.asking import add_wait_option
 from leasehold.cli.claims import tell
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import LEASE_HELP, lease_named, resource
+from leasehold.cli.naming import LEASE_HELP, displayed, lease_named, resource
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 
@@ -52,7 +52,7 @@ exit codes: 0 done · 75 the other one cannot have it · 76 the lease is not you
 def _transfer(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.transfer(_lease_id(client, arguments), to=arguments.to, ttl=arguments.ttl)
-    tell(out, status, f"handed {status.lease.resource} to {status.lease.holder}")
+    tell(out, status, f"handed {displayed(status.lease.resource)} to {status.lease.holder}")
 
 
 def _add_upgrade(commands: Commands) -> None:
@@ -78,7 +78,7 @@ exit codes: 0 done · 75 others still share it · 76 the lease is not yours, or 
 def _upgrade(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.upgrade(_lease_id(client, arguments), wait=arguments.wait)
-    tell(out, status, f"{status.lease.resource} is held exclusively")
+    tell(out, status, f"{displayed(status.lease.resource)} is held exclusively")
 
 
 def _add_downgrade(commands: Commands) -> None:
@@ -101,4 +101,4 @@ exit codes: 0 done · 76 the lease is not yours, or over · 1 error · 2 wrong u
 def _downgrade(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
         status = client.downgrade(_lease_id(client, arguments))
-    tell(out, status, f"{status.lease.resource} can be shared")
+    tell(out, status, f"{displayed(status.lease.resource)} can be shared")

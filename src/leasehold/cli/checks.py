@@ -14,6 +14,7 @@ import apsw
 
 from leasehold.cli.output import counted, local_time
 from leasehold.cli.processes import describe_process, holder_of_byte, processes_with
+from leasehold.client.connect import connect
 from leasehold.engine.audit import audit
 from leasehold.engine.clock import SystemClock
 from leasehold.engine.port import WouldBlock
@@ -75,11 +76,24 @@ def examine(path: Path, progress: Callable[[int, int], None]) -> Iterator[Findin
         store.close()
 
 
-def examine_hooks() -> Iterator[Finding]:
+def examine_server(address: str) -> Iterator[Finding]:
+    """Check that a server can be asked; its store is looked at where it runs."""
+    yield _finding("server", lambda: _server(address))
+
+
+def _server(address: str) -> str:
+    with connect(address) as client:
+        return f"{address} answers; its last entry is number {client.head().position:,}"
+
+
+def examine_hooks(server: str | None = None) -> Iterator[Finding]:
     """Have every hook that guards the repository around us prove that it does."""
-    for proof in prove(Path.cwd()):
-        advice = None if proof.holds else "install it again: leasehold guard install git, or claude-code"
-        yield Finding("hooks", proof.holds, f"{proof.hook}: {proof.detail}", advice)
+    try:
+        for proof in prove(Path.cwd(), server):
+            advice = None if proof.holds else "install it again: leasehold guard install git, or claude-code"
+            yield Finding("hooks", proof.holds, f"{proof.hook}: {proof.detail}", advice)
+    except LeaseholdError as error:
+        yield _problem("hooks", error)
 
 
 def _finding(check: str, look: Callable[[], str]) -> Finding:

@@ -51,7 +51,8 @@ long as a command runs, use `leasehold run`.
 
 An argument with a / in it, or a dot at its beginning, is a path: the same file in every clone and work tree
 of its repository. It may be a folder, or a pattern (*, ?, [a-z], {a,b}, **) in quotes. A path that the holder
-has already, or that lies in what it has, is renewed.
+has already, or that lies in what it has, is renewed. With name: in front it is a plain name, whatever it
+looks like: name:reports/42 is what Python programs call "reports/42". All commands read and print names so.
 
 Of several resources you get all, or none: nothing is taken before everything is free, in whatever order
 others ask for the same. Each has a lease and a token of its own; --ttl, --mode and the like hold for each.
@@ -62,6 +63,7 @@ examples:
   leasehold acquire report-42 --wait 30s
   leasehold acquire src/app.py docs/ --as agent-7 --reason "new parser" --ttl 10m --wait 30s
   leasehold acquire 'src/**/*.py' --shared
+  leasehold acquire name:reports/42
   leasehold acquire crawl --scope tool=read namespace=data --budget tokens=10000
   token=$(leasehold acquire report-42 --json | jq .token)
 
@@ -97,8 +99,16 @@ def _acquire(arguments: Namespace, out: Output) -> None:
         _refuse_for_several(arguments)
     with connected(arguments, create=True) as client:
         held = ask(client, arguments, only_for_one=only_for_one, survives_reboot=True)
-        _tell_all(out, _confirmed(client, held.parts()))
-        # Only now: leases that nobody could be told about are released when the client closes.
+        statuses = _confirmed(client, held.parts())
+        try:
+            with out.together():
+                _tell_all(out, statuses)
+        except OSError:
+            held.release("aborted")
+            names = ", ".join(displayed(status.lease.resource) for status in statuses)
+            say_on_stderr(f"leasehold: the output could not be written, so {names} was given back")
+            raise
+        # Only now: leases that nobody has been told about are released when the client closes.
         with _undisturbed():
             held.ensure()
             for one in held.parts():

@@ -51,6 +51,13 @@ def connected(
     client.close()
 
 
+def tenant_named(arguments: "Namespace") -> str:
+    """Return whose leases a command is about."""
+    from leasehold.client.connect import tenant_for
+
+    return tenant_for(arguments.store, arguments.tenant, None)
+
+
 def refuse_memory(url: str) -> None:
     """Refuse a store that nobody else can see, and nobody after this command."""
     if url == "memory:":

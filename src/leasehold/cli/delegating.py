@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.naming import LEASE_HELP, lease_named, resource
+from leasehold.cli.naming import LEASE_HELP, displayed, lease_named, resource
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 
@@ -105,14 +105,14 @@ when it ends. It is over the moment any lease above it is. The parent has to be 
 --budget.
 
 examples:
-  leasehold derive crawl crawl/part-1 --scope tool=read --budget tokens=500
-  leasehold derive 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b crawl/part-2 --for worker-2 --ttl 5m
+  leasehold derive crawl name:crawl/part-1 --scope tool=read --budget tokens=500
+  leasehold derive 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b name:crawl/part-2 --for worker-2 --ttl 5m
 
 exit codes: 0 derived · 75 somebody holds the resource · 76 the parent is lost · 1 error · 2 wrong usage""",
     )
     parser.add_argument("parent", metavar="PARENT", type=resource, help=LEASE_HELP)
     parser.add_argument(
-        "resource", metavar="RESOURCE", type=resource, help="what the child will own: any name"
+        "resource", metavar="RESOURCE", type=resource, help="what the child will own: any name, or a path"
     )
     add_grant_options(parser)
     parser.add_argument("--for", dest="child_holder", metavar="NAME", help="who will hold the child")
@@ -138,7 +138,7 @@ def _derive(arguments: Namespace, out: Output) -> None:
         )
         status = client.get(held.lease_id)
         if status is not None:
-            tell(out, status, f"derived {held.resource}")
+            tell(out, status, f"derived {displayed(held.resource)}")
         held.detach()  # Only now: a lease that nobody could be told about is released when the client closes.
 
 

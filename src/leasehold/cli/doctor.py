@@ -1,17 +1,18 @@
 """doctor: is everything in order with this machine and this store, and if not, what to do?
 
-It changes nothing, and it does not wait for anybody: a writer that keeps all others waiting is one of the
-things it is there to find.
+It changes no store at hand, and it does not wait for anybody: a writer that keeps all others waiting is one
+of the things it is there to find.
 """
 
 from argparse import Namespace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 from leasehold.cli.progress import Progress
-from leasehold.cli.sqlite_file import store_path
+from leasehold.cli.sqlite_file import server_of, store_path
 from leasehold.errors import EXIT_ERROR
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ schema has nothing that leasehold did not make), and the whole ledger: that its 
 tables say what it says, and that no invariant is violated. If `leasehold guard install` has put hooks into
 the repository that you are in, each is made to refuse a file, in a store made for that. Changes nothing.
 
+Of a server it checks that it answers, and has the hooks prove themselves against it, by leases on files that
+do not exist, released at once. Its store is checked where the server runs, with --store and the folder.
+
 example:
   leasehold doctor --store /srv/leases
 
@@ -41,19 +45,21 @@ exit codes: 0 all is well · 1 a problem was found, or an error · 2 wrong usage
 
 
 def _doctor(arguments: Namespace, out: Output) -> int:
-    from leasehold.cli.checks import examine, examine_hooks
+    from leasehold.cli.checks import examine, examine_hooks, examine_server
 
-    path = store_path(arguments)
     progress = Progress("checking", out)
+    server = server_of(arguments)
+    place = server or str(store_path(arguments))
+    found = examine_server(server) if server else examine(Path(place), progress)
     findings = []
-    for finding in chain(examine(path, progress), examine_hooks()):
+    for finding in chain(found, examine_hooks(server)):
         progress.clear()
         findings.append(finding)
         if not out.as_json:
             _print(out, finding)
     well = all(finding.ok for finding in findings)
     out.answer(
-        {"ok": well, "store": str(path), "checks": [finding._asdict() for finding in findings]},
+        {"ok": well, "store": place, "checks": [finding._asdict() for finding in findings]},
         "all is well" if well else "something needs your attention",
     )
     return 0 if well else EXIT_ERROR

@@ -36,8 +36,9 @@ def _add_release(commands: Commands) -> None:
         _release,
         "give leases back",
         details="""\
-Releasing what is over already changes nothing and is not an error. A resource stands for the lease that the
-holder has on it now: where several programs run under one holder's name, give the id.
+A resource stands for the lease that the holder has on it now: if there is none, there is nothing to release,
+and that is an error. An id stands for its lease for ever: releasing what is over already changes nothing, and
+is none. Where several programs run under one holder's name, give the id.
 
 examples:
   leasehold release report-42

@@ -17,9 +17,39 @@ from types import FrameType
 from leasehold.cli.naming import displayed
 from leasehold.cli.output import Output, json_of, say_on_stderr
 from leasehold.cli.parser import UsageError, parse
-from leasehold.errors import AlreadyHeld, LeaseholdError, LeaseNotFound, NotHolder
+from leasehold.errors import (
+    EXIT_USAGE,
+    AlreadyHeld,
+    Deadlock,
+    LeaseholdError,
+    LeaseNotFound,
+    LimitExceeded,
+    NotHolder,
+)
 
 DEBUG_VARIABLE = "LEASEHOLD_DEBUG"
+
+_GIVEN = {
+    "description",
+    "domain",
+    "holder",
+    "lease_id",
+    "lock_delay",
+    "max_renewals",
+    "max_retries",
+    "metadata",
+    "offset",
+    "offsets",
+    "operator",
+    "reason",
+    "request_id",
+    "resource",
+    "tenant",
+    "token",
+    "ttl",
+    "workflow_id",
+}
+"""What somebody gives whose value can be past a limit: that is wrong usage, and not a count that is full."""
 
 
 class Defect(LeaseholdError, code="DEFECT"):
@@ -106,13 +136,15 @@ def report(error: Exception, *, as_json: bool) -> int:
     """Say on stderr what went wrong; return the exit code for it."""
     problem = problem_of(error)
     message = message_of(problem)
+    is_usage = isinstance(problem, LimitExceeded) and problem.facts.get("field") in _GIVEN
+    code = EXIT_USAGE if is_usage else problem.exit_code
     if as_json:
         from leasehold.shapes import error_shape
 
-        say_on_stderr(json_of({"error": error_shape(problem, message)}))
+        say_on_stderr(json_of({"error": error_shape(problem, message) | {"exit_code": code}}))
     else:
         say_on_stderr(f"leasehold: {message}")
-    return problem.exit_code
+    return code
 
 
 def problem_of(error: Exception) -> LeaseholdError:
@@ -153,7 +185,25 @@ def message_of(error: LeaseholdError) -> str:
                 f"there is no lease {displayed(error.lease_id)}, and none stands on a resource of that name; "
                 "`leasehold ls` lists what there is"
             )
+        case Deadlock():
+            message = str(error)
+            for resource in set((error.cycle or ())[1::2]):  # Between those who wait for them.
+                message = message.replace(f"because of {resource};", f"because of {displayed(resource)};")
+            return message
         case UsageError():
             return " ".join(str(error).split())
         case _:
-            return str(error)
+            return _told_here(error)
+
+
+def _told_here(error: LeaseholdError) -> str:
+    """Return an error's message, with the resource that it is about as it can be typed here."""
+    message, resource = str(error), error.facts.get("resource")
+    if not isinstance(resource, str):
+        return message
+    from leasehold.files.names import shown
+
+    name, inside = displayed(resource), shown(resource)
+    if message.startswith(f"{inside} "):  # As what `files` raises does.
+        return f"{name}{message.removeprefix(inside)}"
+    return message if name in message else message.replace(resource, name, 1)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import connected
 from leasehold.cli.naming import displayed, resource
-from leasehold.cli.output import Output, local_time
+from leasehold.cli.output import Output, local_time, say_on_stderr
 from leasehold.cli.parser import Commands, UsageError, is_number, positive_number
 from leasehold.errors import InvalidInput
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from leasehold.client.blocking.client import Client
     from leasehold.kernel.ledger.chain import Entry
 
 _PAGE = 1_000
@@ -39,6 +40,7 @@ them all.
 examples:
   leasehold history report-42
   leasehold history --holder alice --type revoked --json
+  leasehold history --domain orders
   leasehold history --at "2026-01-30 12:00"
 
 exit codes: 0 done · 1 error · 2 wrong usage""",
@@ -46,7 +48,15 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
     parser.add_argument(
         "resource", metavar="RESOURCE", nargs="?", type=resource, help="only about this resource"
     )
-    parser.add_argument("--lease", metavar="LEASE", help="only about this lease")
+    about = parser.add_mutually_exclusive_group()
+    about.add_argument("--lease", metavar="LEASE", help="only about this lease")
+    about.add_argument(
+        "--domain",
+        dest="lease",
+        type=_filed_under,
+        metavar="DOMAIN",
+        help="only about the offsets of this domain of `leasehold work`",
+    )
     parser.add_argument("--holder", "--as", metavar="NAME", help="only about leases of this holder")
     parser.add_argument(
         "--type",
@@ -69,6 +79,12 @@ exit codes: 0 done · 1 error · 2 wrong usage""",
         "--after", type=_position, default=0, metavar="N", help="continue after this position"
     )
     parser.add_argument("--limit", type=positive_number, metavar="N", help="show at most N (default: all)")
+
+
+def _filed_under(domain: str) -> str:
+    from leasehold.work.law.model import filed_under
+
+    return filed_under(domain)
 
 
 def _event_type(text: str) -> str:
@@ -149,6 +165,7 @@ def _history(arguments: Namespace, out: Output) -> None:
             after = entries[-1].position
             left = None if left is None else left - len(entries)
         begins = client.history_begins()
+        has_domain = empty and arguments.resource is not None and _is_domain(client, arguments.resource)
     if begins is not None and arguments.after < begins.pruned:
         # Not among the entries: whoever reads those line by line must not stumble over it.
         what = (
@@ -162,6 +179,18 @@ def _history(arguments: Namespace, out: Output) -> None:
         )
     if empty and not out.as_json:
         out.line("nothing happened" if begins is None else "nothing that is still known happened")
+    if has_domain:
+        say_on_stderr(
+            f"there is a domain of work of that name: leasehold history --domain {arguments.resource}"
+        )
+
+
+_UNGRANTED = ("lease.queued", "lease.left")
+"""What happens to claims: their number orders them, and is nobody's fencing token."""
+
+
+def _is_domain(client: "Client", name: str) -> bool:
+    return bool(client.history(lease_id=_filed_under(name), limit=1))
 
 
 _HEADINGS = ("#", "WHEN", "WHAT", "RESOURCE", "HOLDER", "TOKEN", "DETAILS")
@@ -194,7 +223,7 @@ def _entry_row(entry: "Entry") -> list[str]:
     reason = getattr(event, "reason", None)
     if event.actor != holder:
         details.append(f"by {event.actor}")
-    if reason is not None:
+    if reason and reason not in event.story:
         details.append(f"({reason})")
     return [
         str(entry.position),
@@ -202,7 +231,7 @@ def _entry_row(entry: "Entry") -> list[str]:
         event.type.removeprefix("lease."),
         displayed(resource) if resource else "-",
         holder or "-",
-        "-" if token is None else str(token),
+        "-" if token is None or event.type in _UNGRANTED else str(token),
         " ".join(details),
     ]
 

@@ -1,9 +1,11 @@
 """ls, show: who holds what, since when and until when. Nothing here changes anything."""
 
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from leasehold.cli.closings import shown_holder, why_closed
 from leasehold.cli.connecting import connected
 from leasehold.cli.delegating import spelled, spelled_scope, tree_shape
 from leasehold.cli.durations import format_duration
@@ -12,17 +14,19 @@ from leasehold.cli.naming import displayed, holders_of, resource
 from leasehold.cli.output import Cell, Output, local_time
 from leasehold.cli.parser import Commands, positive_number
 from leasehold.cli.queues import print_waiters
+from leasehold.errors import LeaseNotFound
 from leasehold.kernel.lease.paths import related
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
     from leasehold.engine.questions import LeaseStatus
     from leasehold.kernel.lease.delegation import Delegation
-    from leasehold.kernel.ledger.chain import Entry
 
 _STATES = ("pending", "active", "released", "expired", "revoked", "failed")
 _STATE_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "failed": "red"}
 _PAGE = 1_000
+_LEASE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What an id looks like that was drawn here: whoever gives one hardly means a resource."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -120,7 +124,7 @@ def _row(status: "LeaseStatus") -> list[Cell]:
     lease, state = status.lease, state_now(status).value
     return [
         displayed(lease.resource),
-        lease.holder,
+        shown_holder(lease),
         lease.mode.value,
         (state, _STATE_COLOURS.get(state, "dim")),
         "-" if state == "pending" else str(lease.token),
@@ -144,7 +148,8 @@ examples:
   leasehold show crawl --tree
   leasehold show 019a7f3e-5c1b-7d2a-9f00-1c2d3e4f5a6b --json
 
-exit codes: 0 done (a resource that nobody holds is not an error) · 1 error · 2 wrong usage""",
+exit codes: 0 done (a resource that nobody holds is not an error) · 76 no such lease · 1 error ·
+            2 wrong usage""",
     )
     parser.add_argument("name", metavar="LEASE_OR_RESOURCE", type=resource, help="a lease id or a resource")
     parser.add_argument(
@@ -160,7 +165,7 @@ def _show(arguments: Namespace, out: Output) -> None:
         if arguments.tree:
             _show_trees(out, client, client.inspect(arguments.name) if status is None else [status])
         elif status is not None:
-            _show_lease(out, status, client.history(lease_id=arguments.name))
+            _show_lease(out, status, client)
         else:
             _show_resource(out, arguments.name, client)
 
@@ -188,7 +193,7 @@ def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", dep
     state = state_now(status).value
     row: list[Cell] = [
         "  " * depth + lease.lease_id,
-        lease.resource,
+        displayed(lease.resource),
         lease.holder,
         (state, _STATE_COLOURS.get(state, "dim")),
         f"in {format_duration(status.expires_in)}" if status.is_live else "-",
@@ -199,19 +204,20 @@ def _tree_rows(below: dict[str, list["LeaseStatus"]], status: "LeaseStatus", dep
     return [row, *(line for child in below[lease.lease_id] for line in _tree_rows(below, child, depth + 1))]
 
 
-def _show_lease(out: Output, status: "LeaseStatus", entries: list["Entry"]) -> None:
+def _show_lease(out: Output, status: "LeaseStatus", client: "Client") -> None:
     from leasehold.shapes import entry_shape, lease_shape
 
+    entries = client.history(lease_id=status.lease.lease_id)
     if out.as_json:
         history = [entry_shape(entry) for entry in entries]
         out.json({"kind": "lease", "lease": lease_shape(status), "history": history})
         return
-    out.facts(f"lease {status.lease.lease_id}", _lease_facts(status))
+    out.facts(f"lease {status.lease.lease_id}", _lease_facts(status, client))
     out.line()
     print_entries(out, entries)
 
 
-def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
+def _lease_facts(status: "LeaseStatus", client: "Client") -> list[tuple[str, str | None]]:
     from leasehold.shapes import state_now
 
     lease = status.lease
@@ -224,7 +230,8 @@ def _lease_facts(status: "LeaseStatus") -> list[tuple[str, str | None]]:
         ended = f"{local_time(lease.terminated_at_ns)} by {lease.ended_by}" + (f": {why}" if why else "")
     return [
         ("resource", displayed(lease.resource)),
-        ("holder", lease.holder),
+        ("holder", shown_holder(lease)),
+        ("closed", why_closed(client, lease)),
         ("state", state_now(status).value),
         ("mode", lease.mode.value),
         ("token", str(lease.token)),
@@ -260,6 +267,8 @@ def _show_resource(out: Output, name: str, client: "Client") -> None:
     from leasehold.shapes import lease_shape, waiter_shape
 
     statuses, waiters = holders_of(client, name), client.queue(name)
+    if _LEASE_ID.fullmatch(name) and not statuses and not waiters:
+        raise LeaseNotFound(f"there is no lease {name}", lease_id=name)
     if out.as_json:
         leases = [lease_shape(status) for status in statuses]
         waiting = [waiter_shape(waiter) for waiter in waiters]
@@ -269,8 +278,9 @@ def _show_resource(out: Output, name: str, client: "Client") -> None:
     if not statuses:
         out.line(f"nobody holds {displayed(name)}")
     for status in statuses:
-        facts = [fact for fact in _lease_facts(status) if fact[0] != "resource"]
-        out.facts(f"{displayed(status.lease.resource)} is held", [("lease", status.lease.lease_id), *facts])
+        facts = [fact for fact in _lease_facts(status, client) if fact[0] != "resource"]
+        how = "kept closed" if status.lease.delayed_for else "held"
+        out.facts(f"{displayed(status.lease.resource)} is {how}", [("lease", status.lease.lease_id), *facts])
     if waiters:
         out.line()
         print_waiters(out, waiters, displayed(name))

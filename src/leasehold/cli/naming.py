@@ -1,4 +1,7 @@
-"""Which lease a user means: by its id, or by what it is on; and which resource, by its name or its path."""
+"""Which lease a user means: by its id, or by what it is on; and which resource, by its name or its path.
+
+What a command prints as the name of a resource can be typed again in the same folder, and means the same.
+"""
 
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
@@ -14,7 +17,10 @@ LEASE_HELP = "the id of a lease, as acquire and ls print it, or the resource tha
 
 
 def resource(text: str) -> str:
-    """Return the resource that an argument means: with a slash in it, or a dot at its beginning, a path."""
+    """Return the resource that an argument means: with a slash in it, or a dot at its beginning, a path.
+
+    `name:` in front makes it a plain name.
+    """
     from leasehold.files.names import resource_of
 
     try:
@@ -24,23 +30,10 @@ def resource(text: str) -> str:
 
 
 def displayed(resource: str) -> str:
-    """Return how to show a resource: a path by its place in the repository that we are in.
+    """Return how to show a resource: as it can be typed, in the folder that we are in."""
+    from leasehold.files.names import written
 
-    What is shown reads as a path: `./docs`, because `docs` is a plain name.
-    """
-    if not resource.startswith("/@"):
-        return resource
-    from leasehold.files.names import is_path, name_of, shown
-
-    try:
-        top = name_of(".").resource.removesuffix("/**")
-    except InvalidInput:
-        return resource
-    project = top.split("/")[1]
-    if resource.split("/")[1] != project:
-        return resource
-    path = shown(resource)
-    return path if is_path(path) else f"./{path}"
+    return written(resource)
 
 
 def holders_of(client: "Client", resource: str) -> "list[LeaseStatus]":
@@ -65,5 +58,5 @@ def lease_named(client: "Client", name: str, holder: str | None = None) -> str:
     found = [lease for lease in standing if lease.holder == holder] or standing
     if len(found) > 1:
         ids = ", ".join(f"{lease.lease_id} ({lease.holder})" for lease in found)
-        raise UsageError(f"several share {name}; name one of their leases: {ids}")
+        raise UsageError(f"several share {displayed(name)}; name one of their leases: {ids}")
     return found[0].lease_id if found else name

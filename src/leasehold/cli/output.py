@@ -5,10 +5,12 @@ terminal, besides colours and line ends of our own. What is not printable is spe
 as \\u001b. A backslash stays as it is: `--json` is there for whoever needs the exact text.
 """
 
+import io
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TextIO
 
@@ -41,6 +43,12 @@ def say_on_stderr(text: str) -> None:
     print(escaped(text), file=sys.stderr, flush=True)
 
 
+def agrees(question: str) -> bool:
+    """Ask on stderr, and return whether the answer on stdin is yes."""
+    print(f"{escaped(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def json_of(shape: dict[str, Any]) -> str:
     """Return JSON, also of what is not UTF-8, such as the name of a file."""
     import msgspec
@@ -64,6 +72,17 @@ class Output:
     def line(self, *cells: Cell) -> None:
         """Write a line, at once, of cells one right behind the other."""
         print("".join(map(self.painted, cells)), file=self._stream, flush=True)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Write all that the block says in one piece: a reader that leaves early was sent all of it."""
+        stream, self._stream = self._stream, io.StringIO()
+        try:
+            yield
+            stream.write(self._stream.getvalue())
+            stream.flush()
+        finally:
+            self._stream = stream
 
     def json(self, shape: dict[str, Any]) -> None:
         """Write one JSON object as one line."""

@@ -30,6 +30,7 @@ exit codes:
 which store:
   --store, else $LEASEHOLD_URL, else git's setting leasehold.url, else the nearest .leasehold/
   folder upwards, else a new one. http://host:port means a server; $LEASEHOLD_API_KEY is shown to it.
+  A key that is bound to a tenant needs its name: --tenant, or $LEASEHOLD_TENANT.
 
 `leasehold COMMAND --help` tells more about each command."""
 
@@ -54,11 +55,50 @@ class _Parser(argparse.ArgumentParser):
         raise self.usage_error(f"{message}; see `{self.prog} --help`")
 
 
+GROUPS = {
+    "hold": (
+        "acquire", "run", "renew", "release", "upgrade", "downgrade", "transfer", "derive", "spend",
+    ),
+    "look": ("ls", "show", "queue", "top", "history", "watch"),
+    "prove": ("certificate", "verify", "head", "keys"),
+    "files and agents": ("guard", "guard install", "guard uninstall", "guard hook", "mcp"),
+    "work and workflows": ("work", "workflow"),
+    "operate": (
+        "serve", "access", "config", "revoke", "sweep", "metrics", "doctor", "backup", "restore", "prune",
+        "rebuild", "demo",
+    ),
+}  # fmt: skip
+"""In which order `leasehold --help` lists the commands, and under which headings."""
+
+
+class _MainParser(_Parser):
+    """Lists the commands by what they are for."""
+
+    def format_help(self) -> str:
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        summaries = {one.dest: one for action in self._actions for one in _summaries_of(action)}
+        for title, names in GROUPS.items():
+            formatter.start_section(title)
+            formatter.add_arguments([summaries[name] for name in names])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([action for action in self._actions if action.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+def _summaries_of(action: argparse.Action) -> Iterable[argparse.Action]:
+    return action._get_subactions() if isinstance(action, argparse._SubParsersAction) else ()
+
+
 class Commands:
     """Where the modules of the command groups put their commands."""
 
     def __init__(self) -> None:
-        self.main = _Parser(
+        self.main = _MainParser(
             prog="leasehold",
             description="Who owns this right now, until when, and can they prove it?",
             epilog=_EXAMPLES,
@@ -153,7 +193,11 @@ def _add_global_options(parser: argparse.ArgumentParser, *, inside_command: bool
         metavar="URL",
         help="the store: a folder, sqlite:///path/to/folder, or http://host:port for a server",
     )
-    add("--tenant", metavar="NAME", default="default", help="whose leases (default: %(default)s)")
+    add(
+        "--tenant",
+        metavar="NAME",
+        help="whose leases (default: $LEASEHOLD_TENANT, else git's leasehold.tenant, else default)",
+    )
     add("--json", action="store_true", default=False, help="JSON on stdout, and errors as JSON on stderr")
     add(
         "--durability",

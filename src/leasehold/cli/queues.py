@@ -3,6 +3,7 @@
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
+from leasehold.cli.closings import shown_holder
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration
 from leasehold.cli.naming import displayed, holders_of, resource
@@ -50,7 +51,7 @@ def _queue(arguments: Namespace, out: Output) -> None:
     for status in held:
         left = format_duration(status.expires_in)
         name = displayed(status.lease.resource)
-        out.line(f"{name} is held by {status.lease.holder} ({status.lease.mode}), {left} left")
+        out.line(f"{name} is held by {shown_holder(status.lease)} ({status.lease.mode}), {left} left")
     print_waiters(out, waiters, displayed(arguments.resource))
 
 

@@ -5,6 +5,7 @@ import sys
 from argparse import BooleanOptionalAction, Namespace
 from pathlib import Path
 
+from leasehold.cli.entry import ExtraMissing
 from leasehold.cli.output import Output, json_of, say_on_stderr
 from leasehold.cli.parser import Commands, UsageError
 from leasehold.server.configuration import (
@@ -68,9 +69,8 @@ def _serve(arguments: Namespace, out: Output) -> int:
     try:
         from leasehold.server.serving import serve
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"serve needs {error.name}, which is not installed; install leasehold with its extra: "
-            "leasehold[server]"
+        raise ExtraMissing(
+            f"serve needs {error.name}, which is not installed; install leasehold with its extra `server`"
         ) from None
 
     def print_key(text: str) -> None:

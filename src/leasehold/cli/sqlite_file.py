@@ -12,6 +12,14 @@ if TYPE_CHECKING:
     from leasehold.engine.port import Progress
 
 
+def server_of(arguments: Namespace) -> str | None:
+    """Return the address of the server that the arguments mean; None if they mean a store at hand."""
+    from leasehold.stores.locate import is_server, locate
+
+    address = locate(arguments.store)
+    return address if is_server(address) else None
+
+
 def store_path(arguments: Namespace) -> Path:
     """Return the folder of the store that the arguments mean, without opening it."""
     from leasehold.stores.locate import is_server, locate, sqlite_path

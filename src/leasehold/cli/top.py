@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from leasehold.cli.closings import shown_holder
 from leasehold.cli.connecting import connected
 from leasehold.cli.durations import format_duration, parse_duration
 from leasehold.cli.naming import displayed
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _READ = 1_000
 _EVENTS = 50
 _ONCE_LINES = 60
+_UNCUT_COLUMNS = 10_000
+"""Where no terminal has to show it, no line is cut."""
 
 
 def add_commands(commands: Commands) -> None:
@@ -64,7 +67,7 @@ def _top(arguments: Namespace, out: Output) -> int:
             out.json(_shape(look(client)))
             return 0
         if arguments.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
-            width = shutil.get_terminal_size((100, _ONCE_LINES)).columns
+            width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNCUT_COLUMNS
             for line in frame(look(client), width, _ONCE_LINES, hint=""):
                 out.line(line.rstrip())
             return 0
@@ -153,7 +156,7 @@ def _lease_rows(holding: "list[LeaseStatus]") -> list[Sequence[str]]:
     return [
         (
             displayed(one.lease.resource),
-            one.lease.holder,
+            shown_holder(one.lease),
             one.lease.mode.value,
             format_duration(one.expires_in),
             str(one.lease.token),

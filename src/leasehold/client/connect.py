@@ -20,13 +20,13 @@ from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.quotas import Quotas
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 from leasehold.registry import CARRIERS, CHORES, REPLIES, all_families
-from leasehold.stores.locate import is_server, locate, open_store
+from leasehold.stores.locate import is_server, locate, open_store, tenant_of
 
 
 def connect(
     url: str | os.PathLike[str] | None = None,
     *,
-    tenant: str = "default",
+    tenant: str | None = None,
     holder: str | None = None,
     durability: str = "full",
     group: bool = False,
@@ -42,6 +42,8 @@ def connect(
     Or to a server: `http://host:port` or `https://host`, to which `api_key` is shown, or else
     `LEASEHOLD_API_KEY`. Then nothing is sent before something is asked.
 
+    `tenant` says whose leases; by default `LEASEHOLD_TENANT`, else git's setting `leasehold.tenant` where the
+    store is not named, else `default`. A key that is bound to a tenant takes that tenant's name.
     `holder` is one name for all threads of this client; by default each thread is a holder of its own.
     `durability="fast"` may lose the last moments of history in a power cut, but never repeats a token.
     `group=True` lets the folder's group use a store that is created here. `as_is=True` records nothing for
@@ -50,7 +52,7 @@ def connect(
     was never reached is given up after two seconds. The quotas hold for claims
     made through this client. What is about opening a store, and quotas, is up to whoever runs a server.
     """
-    check_names(tenant, holder)
+    whose = tenant_for(url, tenant, holder)
     opening = Opening(
         durability=durability,
         group=group,
@@ -59,7 +61,7 @@ def connect(
         timeout=timeout,
         quotas=quotas_of(leases_per_holder, leases_per_tenant),
     )
-    return Client(open_desk(url, opening, api_key), tenant=tenant, holder=holder)
+    return Client(open_desk(url, opening, api_key), tenant=whose, holder=holder)
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +75,11 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     quotas: Quotas = Quotas()
 
 
-def check_names(tenant: str, holder: str | None) -> None:
-    """Refuse a name that can never be right before anything is opened, or made."""
-    name("tenant", tenant)
+def tenant_for(url: str | os.PathLike[str] | None, tenant: str | None, holder: str | None) -> str:
+    """Return whose leases are meant; refuse names that can never be right before anything is opened."""
     if holder is not None:
         name("holder", holder)
+    return name("tenant", tenant_of(tenant, url))
 
 
 def quotas_of(leases_per_holder: int | None, leases_per_tenant: int | None) -> Quotas:
@@ -134,14 +136,16 @@ def _patience_seconds(timeout: Duration) -> float:
 def _remote_desk(address: str, api_key: str | None, patience: float, quotas: Quotas) -> Desk:
     if quotas != Quotas():
         raise InvalidInput(
-            "quotas are kept where leases are granted: leave them out, and set them at the server",
+            "quotas are kept where leases are granted: leave them out, and start the server with "
+            "`leasehold serve --leases-per-holder N` or `--leases-per-tenant N`",
             field="leases_per_holder" if quotas.leases_per_tenant is None else "leases_per_tenant",
         )
     try:
         from leasehold.client.http.desk import RemoteDesk  # loading it takes time that few need to pay
     except ModuleNotFoundError as error:
         raise StoreUnusable(
-            f"a server is reached with {error.name}, which is missing: pip install 'leasehold[http]'"
+            f"a server is reached with {error.name}, which is not installed; "
+            "install leasehold with its extra `http`"
         ) from error
     from leasehold.client.http.address import key_of
 

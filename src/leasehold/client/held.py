@@ -1,7 +1,7 @@
 """A lease in the hands of its holder: what both colours have in common, because nothing of it waits."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from leasehold.engine.kept import Kept, window_closed
@@ -10,9 +10,17 @@ from leasehold.kernel.lease.access import check_access
 from leasehold.kernel.lease.model import Lease, Mode
 from leasehold.kernel.ledger.events import Token
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
+from leasehold.messages import ending
 
 if TYPE_CHECKING:
     from leasehold.client.holdings import Holdings
+
+
+_FACTS = ("lease_id", "resource", "token", "ended_by", "end_reason")
+_OF_THE_CLIENT = frozenset(
+    ("belongs_elsewhere", "body", "granted", "hearers", "kept", "lose", "loss", "parts", "process_id")
+)
+"""What other parts of a client use of a lease, and its holder need not see in `dir`."""
 
 
 class AnyBody(Protocol):
@@ -41,7 +49,7 @@ class AnyHeldLease:
         self.loss: LeaseholdError | None = None
         self.hearers: list[Callable[[], None]] = []
         """Those who wait for the loss."""
-        self.body: AnyBody | None = None
+        self.bodies: list[AnyBody] = []
         """What runs under the lease at this moment, and is stopped by the loss."""
 
     def __repr__(self) -> str:
@@ -50,6 +58,9 @@ class AnyHeldLease:
         else:
             state = "released or detached" if self.kept is None else f"{self.remaining:.1f} s left"
         return f"<lease on {self.resource} by {self.holder}, token {self.token}, {state}>"
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _OF_THE_CLIENT]
 
     @property
     def lease(self) -> Lease:
@@ -113,7 +124,7 @@ class AnyHeldLease:
                 resource=self.resource,
             )
         if self.kept.trusted_for_ns == 0:
-            self._holdings.keeper.lose(self.kept, window_closed(self.kept.lease))
+            self._holdings.keeper.lose(self.kept, window_closed(self.kept))
             raise self.kept.loss or LeaseLost(f"lease {self.lease_id} has expired", lease_id=self.lease_id)
 
     def belongs_elsewhere(self) -> WrongProcess | None:
@@ -132,8 +143,7 @@ class AnyHeldLease:
         self.loss = loss  # First: who begins to listen looks once more, and sees it.
         for hear in list(self.hearers):
             hear()
-        body = self.body
-        if body is not None:
+        for body in list(self.bodies):
             body.interrupt()
 
     def allows(
@@ -167,3 +177,19 @@ class AnyHeldLease:
             self._holdings.confirm_blindly(lease)
         self._holdings.forget(self)
         return lease
+
+
+def ended_unnoticed(leases: Sequence[AnyHeldLease], what: str) -> LeaseLost:
+    """Return the loss of a lease whose end was heard of only when `what` ran under it gave it back."""
+    ended = next((one.granted for one in leases if one.granted.is_terminal), None)
+    lease = leases[0].granted if ended is None and len(leases) == 1 else ended
+    if lease is None:
+        which, facts = f"one of the leases on {', '.join(one.resource for one in leases)}", {}
+    else:
+        which = f"lease {lease.lease_id} on {lease.resource}"
+        facts = {field: getattr(lease, field) for field in _FACTS}
+    how = "" if ended is None else f" ({ending(ended.state, ended.ended_by, ended.end_reason)})"
+    return LeaseLost(
+        f"{which} had ended before the {what} did{how}; what it did last may have happened without the lease",
+        **facts,
+    )

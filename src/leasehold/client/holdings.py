@@ -2,20 +2,25 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
 from leasehold.client.announcer import Announcer
 from leasehold.client.held import AnyHeldLease
 from leasehold.client.session import AnySession
+from leasehold.client.users import User, Users
 from leasehold.engine.keeper import Keeper
-from leasehold.engine.kept import Kept
+from leasehold.engine.kept import Kept, adopted, ended
 from leasehold.errors import LeaseholdError, LeaseLost
 from leasehold.kernel.lease.commands import Release, Renew
 from leasehold.kernel.lease.model import Lease, ReleaseReason
 from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.limits import BATCH_LEASES
+
+_Held = TypeVar("_Held", bound=AnyHeldLease)
 
 
 class Step(msgspec.Struct, frozen=True, eq=False):
@@ -32,9 +37,11 @@ class Holdings:
 
     def __init__(self, session: AnySession) -> None:
         self._session = session
+        session.hear_of_end = lambda lease: self._end(lease.lease_id, ended(lease))
         self.keeper = Keeper(session.desk, session.clock, session.trust)
         self._announcer = Announcer()
         self.held: dict[str, AnyHeldLease] = {}
+        self.users = Users()
         self.under_way: dict[Step, None] = {}
         """What somebody is in the middle of."""
 
@@ -55,6 +62,14 @@ class Holdings:
 
         deadline_ns = self._session.trust.deadline_ns(sent_ns, expires_in_ns)
         self._keep(held, Kept(held.granted, deadline_ns, self._session.clock, on_lost=lose))
+        if held.granted.adopted_from is not None:
+            self._end(held.granted.adopted_from, adopted(held.granted))
+
+    def _end(self, lease_id: str, loss: LeaseholdError) -> None:
+        """Let who holds a lease here know at once that it is over: by what was asked through this client."""
+        held = self.held.get(lease_id)
+        if held is not None and held.kept is not None:
+            self.keeper.lose(held.kept, loss)
 
     def keep_again(self, held: AnyHeldLease, kept: Kept) -> None:
         """Go on keeping a lease that was forgotten too early."""
@@ -69,10 +84,56 @@ class Holdings:
 
     def forget(self, held: AnyHeldLease) -> None:
         """Stop keeping a lease."""
-        self.held.pop(held.granted.lease_id, None)
+        if self.held.get(held.granted.lease_id) is held:
+            del self.held[held.granted.lease_id]
         kept, held.kept = held.kept, None
         if kept is not None:
             self.keeper.drop(kept)
+
+    def join(self, lease_id: str, user: User) -> AnyHeldLease | None:
+        """Use a lease that is kept already; None if it is not, or is just being given back."""
+        held = self.held.get(lease_id)
+        if held is None or not self.users.join(lease_id, user):
+            return None
+        self.listen(held, user)
+        return held
+
+    def listen(self, held: AnyHeldLease, user: User) -> None:
+        """Have a user told of the loss of a lease, as long as it uses it."""
+
+        def hear() -> None:
+            with suppress(ValueError):  # It was told, or has left.
+                held.hearers.remove(hear)
+                if user.on_lost is not None and held.loss is not None:
+                    self._announcer.announce(user.on_lost, held.loss)
+
+        user.hearers[held.lease_id] = hear
+        held.hearers.append(hear)
+        if held.loss is not None:
+            hear()
+
+    def leave(self, leases: Iterable[_Held], user: User) -> list[_Held]:
+        """Use leases no longer; return those that are to be released, because nobody else uses them.
+
+        What its holder had before, from elsewhere, is kept no longer, and stands. Until `users.over`, who
+        was interrupted can leave once more.
+        """
+        ending = []
+        for held in leases:
+            hear = user.hearers.pop(held.lease_id, None)
+            if hear is not None:
+                with suppress(ValueError):  # It was told.
+                    held.hearers.remove(hear)
+            is_last, kept = self.users.leave(held.lease_id, user), self.held.get(held.lease_id)
+            if is_last and self.users.is_to_end(held.lease_id):
+                ending.append(held)
+            elif is_last:
+                self.forget(held)
+                self.users.over([held.lease_id])
+            if kept is not None and kept is not held:
+                # Two claims found the same lease before it was kept, and keep it twice.
+                self.forget(kept if is_last else held)
+        return ending
 
     def step(self, undo: Callable[[], Command]) -> Step:
         """Return what the caller puts under way while it acquires or releases something.
@@ -125,7 +186,7 @@ class Holdings:
     def take_from_others(self, leases: list[AnyHeldLease]) -> None:
         """Let the blocks of other threads and tasks know that they go on without their leases from now on."""
         for held in leases:
-            if held.kept is not None and held.body is not None and held.body.runs_elsewhere:
+            if held.kept is not None and any(body.runs_elsewhere for body in held.bodies):
                 self.keeper.lose(held.kept, _closed_under(held))
 
     def releases(self, leases: list[AnyHeldLease]) -> Iterator[Release]:
@@ -148,6 +209,7 @@ class Holdings:
         self.keeper.restart()
         self._announcer.restart()
         self.held = {}
+        self.users.restart()
         caller = self._session.caller()
         self.under_way = {step: None for step in self.under_way if step.caller is caller}
 

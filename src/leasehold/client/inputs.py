@@ -14,7 +14,7 @@ from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.lease.budget import Amounts, Budget
 from leasehold.kernel.lease.commands import Wanted
-from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason, UnknownWord
+from leasehold.kernel.lease.model import REASON, LeaseState, Mode, ReleaseReason, UnknownWord
 from leasehold.kernel.lease.scope import Scope
 from leasehold.kernel.ledger.limits import check_text
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -146,6 +146,12 @@ def mapping(field: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{field} must be a mapping, not {_shown(value)}", field=field)
     return dict(value)
+
+
+def facts_of(metadata: Mapping[str, Any] | None, reason: str) -> dict[str, Any]:
+    """Return what is kept with a lease: what it is for, and what else its holder says."""
+    facts = {} if metadata is None else mapping("metadata", metadata)
+    return facts | ({REASON: reason} if text("reason", reason) else {})
 
 
 def known_head(value: object) -> Head | None:

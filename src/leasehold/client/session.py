@@ -11,6 +11,7 @@ from leasehold.engine.clock import Clock, SystemClock
 from leasehold.engine.desk import Desk
 from leasehold.engine.trust import Trust
 from leasehold.errors import LeaseholdError
+from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.ledger.commands import Command
 
 
@@ -36,8 +37,14 @@ class AnySession:
         self.clock = clock or SystemClock()
         self.trust = trust or Trust()
         self.is_closed = False
+        self.hear_of_end: Callable[[Lease], None] = lambda lease: None
+        """Told of each lease that an answer says is over; whoever keeps leases listens."""
         self._unheard: dict[object, None] = {}
         """What was sent blindly, and has no outcome yet."""
+
+    def face(self, what: str) -> str:
+        """Return how a face of the client shows itself."""
+        return f"<{what} of tenant {self.tenant} in {self.desk.url}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a client cannot be copied, nor sent to another process; connect there")

@@ -12,6 +12,7 @@ from leasehold.kernel.lease.answers import Granted, Place, Waiting
 from leasehold.kernel.lease.commands import Acquire, ChangeMode, Release
 from leasehold.kernel.lease.model import LeaseState, Mode, ReleaseReason
 from leasehold.kernel.lease.ticket import kept_ns
+from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.refusals import Refusal, RefusalCode
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
@@ -97,11 +98,17 @@ def in_vain(waiting: Waiting, waited_ns: int) -> WaitTimeout:
     expires_in = None if place.expires_in_ns is None else place.expires_in_ns / NANOSECONDS_PER_SECOND
     left = "" if expires_in is None else f" (for at most {expires_in:.1f} s more, unless renewed)"
     who = "reserved for" if place.expires_in_ns is None and place.position > 1 else "held by"
+    why = f" ({place.reason})" if place.reason else ""
+    how, step = f"{who} {place.holder or 'nobody known'}{why}{left}", "wait longer, or ask them"
+    if place.holder == REGISTRAR:
+        left = "" if expires_in is None else f" for at most {expires_in:.1f} s more"
+        how, step = f"kept closed{left}, after a lease that was not released", "wait longer"
     return WaitTimeout(
-        f"waited {waited:.1f} s: {place.resource} is still {who} {place.holder or 'nobody known'}{left}, "
-        f"and this claim was at place {place.position} in the queue; wait longer, or ask them",
+        f"waited {waited:.1f} s: {place.resource} is still {how}, "
+        f"and this claim was at place {place.position} in the queue; {step}",
         resource=place.resource,
         holder=place.holder,
+        reason=place.reason or None,
         lease_id=place.lease_id,
         mode=place.mode,
         since=None if place.since_ns is None else place.since_ns / NANOSECONDS_PER_SECOND,

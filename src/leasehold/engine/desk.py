@@ -17,7 +17,7 @@ import msgspec
 from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Ids
 from leasehold.engine.jobs import Job
-from leasehold.engine.questions import Question
+from leasehold.engine.questions import AnswerType, Question
 from leasehold.errors import LeaseholdError, StoreError, StoreFailed, error_of, error_with
 from leasehold.kernel.ledger.commands import Command
 from leasehold.kernel.ledger.refusals import Refusal
@@ -128,7 +128,7 @@ class Desk(Protocol):
         """Take a submitted command back and return why; None if it is too late for that."""
         ...
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Answer a question as of one moment; raise why it cannot be."""
         ...
 

@@ -3,8 +3,9 @@
 Each lease is renewed at a third of its TTL or, by jitter, a little earlier, and leases that are due at
 about the same time are renewed together. One that was won by waiting lasts for its claim window only, and is
 renewed almost at once, which confirms it. A renewal that fails for a passing reason is tried again; the
-lease is lost only when its trust window closes. A definite refusal is a loss at once, and so is another
-store in the place of the one that granted it.
+lease is lost only when its trust window closes, and the loss names the last failure as its cause. A definite
+refusal is a loss at once, and so is another store in the place of the one that granted it. An access key that
+was revoked is no such refusal: the lease stands until it expires, and nobody else is granted it before.
 
 Promised: a lost lease is reported exactly once, no later than its trust window closes (as far as the
 machine lets this thread run; `Kept.trusted` asks the clock and needs no thread at all). A lease reported as
@@ -41,6 +42,10 @@ _CONFIRM_AFTER_NS = 50_000_000
 _IDLE_NS = 60 * NANOSECONDS_PER_SECOND
 
 _logger = logging.getLogger(__name__)
+_losses = logging.getLogger("leasehold.losses")
+_losses.addHandler(
+    logging.NullHandler()
+)  # Who has set up no log hears of a loss, and needs no line on stderr.
 
 
 _Plan = tuple[int, int, Kept]
@@ -114,6 +119,7 @@ class Keeper:
                 was_in_flight, kept.in_flight = kept.in_flight, False
                 if kept.loss is not None or kept.dropped:
                     continue
+                kept.trouble = None
                 lease = renewal.lease
                 upgrade_gone = lease.token < kept.lease.token and sent_ns > kept.changed_ns
                 if upgrade_gone or not is_same_grant(lease, kept.lease):
@@ -152,6 +158,7 @@ class Keeper:
             if kept.loss is not None or kept.dropped:
                 return
             kept.loss = loss
+        _losses.warning("a lease of %s is lost: %s", kept.lease.holder, loss)
         try:
             kept.on_lost(loss)
         except Exception:
@@ -219,7 +226,7 @@ class Keeper:
             self._plan_fresh()
             overdue, due = self._take_due()
         for kept in overdue:
-            self.lose(kept, window_closed(kept.lease))
+            self.lose(kept, window_closed(kept))
         for (tenant, holder), group in due.items():
             for start in range(0, len(group), BATCH_LEASES):
                 self._send(tenant, holder, group[start : start + BATCH_LEASES])
@@ -275,7 +282,7 @@ class Keeper:
         results: tuple[object, ...] = (outcome,) * len(group)
         if isinstance(outcome, Renewed):
             results = outcome.outcomes
-        renewals = []
+        renewals, troubled = [], list[Kept]()
         for kept, result in zip(group, results, strict=True):
             if isinstance(result, Renewal):
                 renewals.append((kept, result))
@@ -284,16 +291,39 @@ class Keeper:
             elif isinstance(result, Failure) and result.code == StoreReplaced.code:
                 self.lose(kept, forgotten(kept.lease))  # Who granted it is gone for good.
             else:
-                self._try_again(kept, lasting=isinstance(result, Refusal))
+                if kept.trouble is None and not kept.dropped:
+                    troubled.append(kept)
+                self._try_again(kept, _trouble_of(result), lasting=isinstance(result, Refusal))
         self.renewed(renewals, sent_ns)
+        if troubled:  # Said once, not at every attempt, nor for every lease of an outage.
+            _losses.warning(
+                "leases of %s (%d) could not be renewed, and are lost soon unless this passes: %s",
+                troubled[0].lease.holder,
+                len(troubled),
+                troubled[0].trouble,
+            )
 
-    def _try_again(self, kept: Kept, *, lasting: bool) -> None:
+    def _try_again(self, kept: Kept, trouble: Exception, *, lasting: bool) -> None:
         """Come back soon after a passing trouble; after a lasting refusal only when the window closes."""
         with self._lock:
             kept.in_flight = False
+            kept.trouble = trouble
             kept.renewing = kept.renewing and not lasting
             delay_ns = kept.term_ns // (_RENEWALS_PER_TTL * _RETRIES_PER_INTERVAL)
             self._plan(kept, self._clock.tick_ns() + delay_ns)
+
+
+def _trouble_of(result: object) -> Exception:
+    """Return what has kept a lease from being renewed, as its holder is told."""
+    match result:
+        case Refusal():
+            return error_of(result)
+        case Failure():
+            return result.error()
+        case Exception():
+            return result
+        case _:
+            raise TypeError(f"a renewal is not answered with {type(result).__name__}")
 
 
 def _soon_ns(kept: Kept) -> int:

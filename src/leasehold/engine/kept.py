@@ -6,6 +6,7 @@ from leasehold.engine.clock import Clock
 from leasehold.errors import LeaseExpired, LeaseholdError, LeaseTerminal
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.ticket import CLAIM_WINDOW_NS
+from leasehold.messages import ending
 
 
 class Kept:
@@ -23,6 +24,8 @@ class Kept:
         self.lease = lease
         self.deadline_ns = deadline_ns
         self.loss: LeaseholdError | None = None
+        self.trouble: Exception | None = None
+        """What kept it from being renewed the last time; None once it was renewed."""
         self.on_lost = on_lost
         self.renewing = renewing
         """False once it must not, or cannot, be renewed any more: then it stands until its window closes."""
@@ -53,15 +56,20 @@ class Kept:
         return 0 if self.loss is not None else max(0, self.deadline_ns - self._clock.tick_ns())
 
 
-def window_closed(lease: Lease) -> LeaseExpired:
-    """Return the loss of a lease that could not be renewed in time."""
-    return LeaseExpired(
-        f"lease {lease.lease_id} on {lease.resource} could not be renewed in time, so it must be taken "
-        "for lost; stop using the resource, and acquire it again",
+def window_closed(kept: Kept) -> LeaseExpired:
+    """Return the loss of a lease that could not be renewed in time, and what kept it from that, if known."""
+    lease, trouble = kept.lease, kept.trouble
+    loss = LeaseExpired(
+        f"lease {lease.lease_id} on {lease.resource} could not be renewed in time"
+        f"{'' if trouble is None else f' ({trouble})'}, so it must be taken for lost; stop using the "
+        "resource, and acquire it again",
         lease_id=lease.lease_id,
         resource=lease.resource,
         token=lease.token,
+        cause=trouble.code if isinstance(trouble, LeaseholdError) else None,
     )
+    loss.__cause__ = trouble
+    return loss
 
 
 def is_same_grant(lease: Lease, other: Lease) -> bool:
@@ -83,4 +91,30 @@ def forgotten(lease: Lease) -> LeaseTerminal:
         lease_id=lease.lease_id,
         resource=lease.resource,
         token=lease.token,
+    )
+
+
+def ended(lease: Lease) -> LeaseTerminal:
+    """Return the loss of a lease that somebody has ended."""
+    how = ending(lease.state, lease.ended_by, lease.end_reason)
+    return LeaseTerminal(
+        f"lease {lease.lease_id} on {lease.resource} is over ({how}); acquire the resource again",
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+        holder=lease.holder,
+        state=lease.state,
+        token=lease.token,
+        ended_by=lease.ended_by,
+        end_reason=lease.end_reason,
+    )
+
+
+def adopted(successor: Lease) -> LeaseTerminal:
+    """Return the loss of a lease that its holder has adopted under another id."""
+    return LeaseTerminal(
+        f"lease {successor.adopted_from} on {successor.resource} was adopted by {successor.holder} as lease "
+        f"{successor.lease_id}; use that one",
+        lease_id=successor.adopted_from,
+        resource=successor.resource,
+        holder=successor.holder,
     )

@@ -6,7 +6,7 @@ has does not exist for who asks about one. The head of the ledger, where it begi
 tenant, and anybody may ask for them.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, get_args
 
 import msgspec
 
@@ -81,11 +81,14 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
     end: int
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="question"):
-    """Something that is asked."""
+AnswerType = TypeVar("AnswerType")
 
-    answer: ClassVar[Any]
-    """The type of what is answered."""
+
+class Question(
+    msgspec.Struct, Generic[AnswerType], frozen=True, kw_only=True, omit_defaults=True, tag_field="question"
+):
+    """Something that is asked, and the type of what is answered."""
+
     tells_time: ClassVar[bool] = True
     """Whether the answer says what is left of anything; if not, nothing is ever recorded for asking it."""
 
@@ -105,116 +108,108 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
         return self.tenant
 
 
-class FindLease(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_lease"):
+def answer_type(kind: type[Question[Any]]) -> Any:
+    """Return the type of what is answered to a kind of question."""
+    return get_args(kind.__orig_bases__[0])[0]  # type: ignore[attr-defined]
+
+
+class FindLease(Question[LeaseStatus | None], frozen=True, kw_only=True, tag="find_lease"):
     """Ask for a lease by its id."""
 
-    answer = LeaseStatus | None
     right = Right.LOOK
 
     lease_id: str
 
 
-class FindHolders(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_holders"):
+class FindHolders(Question[list[LeaseStatus]], frozen=True, kw_only=True, tag="find_holders"):
     """Ask which leases stand on a resource now, oldest token first."""
 
-    answer = list[LeaseStatus]
     right = Right.LOOK
 
     resource: str
 
 
-class FindChildren(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_children"):
+class FindChildren(Question[list[LeaseStatus]], frozen=True, kw_only=True, tag="find_children"):
     """Ask for standing leases that were derived from a lease, up to a page of them, oldest token first."""
 
-    answer = list[LeaseStatus]
     right = Right.LOOK
 
     lease_id: str
 
 
-class FindWaiters(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_waiters"):
+class FindWaiters(Question[list[Waiter]], frozen=True, kw_only=True, tag="find_waiters"):
     """Ask who waits for a resource, first in line first; for a path, also above and below it."""
 
-    answer = list[Waiter]
     right = Right.LOOK
 
     resource: str
 
 
-class FindWon(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_won"):
+class FindWon(Question[Granted | None], frozen=True, kw_only=True, tag="find_won"):
     """Ask what a waiting claim was granted, if that can be told by looking; None: it had better ask."""
 
-    answer = Granted | None
     right = Right.LOOK
 
     lease_ids: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=RESOURCES_PER_CLAIM)]
 
 
-class ListLeases(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_leases"):
+class ListLeases(Question[list[LeaseStatus]], frozen=True, kw_only=True, tag="list_leases"):
     """Ask for one page of leases."""
 
-    answer = list[LeaseStatus]
     right = Right.LOOK
 
     query: LeaseQuery
 
 
-class ReadLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag="read_ledger"):
+class ReadLedger(Question[list[Entry]], frozen=True, kw_only=True, tag="read_ledger"):
     """Ask for one page of the ledger."""
 
-    answer = list[Entry]
     right = Right.LOOK
     tells_time = False
 
     query: EntryQuery
 
 
-class FollowLedger(Question, frozen=True, kw_only=True, omit_defaults=True, tag="follow_ledger"):
+class FollowLedger(Question[Followed], frozen=True, kw_only=True, tag="follow_ledger"):
     """Ask for what comes after a position; raises HistoryPruned if that is gone. 0: whatever there is."""
 
-    answer = Followed
     right = Right.LOOK
     tells_time = False
 
     query: EntryQuery
 
 
-class FindBeginning(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_beginning"):
+class FindBeginning(Question[PrunedHistory | None], frozen=True, kw_only=True, tag="find_beginning"):
     """Ask where the history begins; None: nothing was ever pruned."""
 
-    answer = PrunedHistory | None
     right = Right.LOOK
     tells_time = False
 
 
-class FindHead(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_head"):
+class FindHead(Question[Head], frozen=True, kw_only=True, tag="find_head"):
     """Ask where the ledger ends."""
 
-    answer = Head
     right = Right.LOOK
     tells_time = False
 
 
-class ListKeys(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_keys"):
+class ListKeys(Question[list[Key]], frozen=True, kw_only=True, tag="list_keys"):
     """Ask for every key that the ledger ever admitted, in the order of their enrolment."""
 
-    answer = list[Key]
     right = Right.LOOK
     tells_time = False
 
 
-class IsAnythingDue(Question, frozen=True, kw_only=True, omit_defaults=True, tag="is_anything_due"):
+class IsAnythingDue(Question[bool], frozen=True, kw_only=True, tag="is_anything_due"):
     """Ask whether time has done anything that nobody has recorded."""
 
-    answer = bool
     right = Right.OPERATE
     for_operators = True
 
 
-class Certify(Question, frozen=True, kw_only=True, omit_defaults=True, tag="certify"):
+class Certify(Question[str], frozen=True, kw_only=True, tag="certify"):
     """Ask for the registrar's signed word that a lease stands."""
 
-    answer = str
     right = Right.HOLD  # Whoever shows a certificate is taken for the lease's holder.
 
     lease_id: str

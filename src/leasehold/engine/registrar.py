@@ -22,7 +22,7 @@ from leasehold.engine.desk import Failure, JobStatus, Outcome
 from leasehold.engine.job_runner import JobRunner
 from leasehold.engine.jobs import Job, Verify
 from leasehold.engine.port import Snapshot, Store
-from leasehold.engine.questions import FindHead, Question
+from leasehold.engine.questions import AnswerType, FindHead, Question
 from leasehold.engine.recording import open_epoch
 from leasehold.engine.replies import reply
 from leasehold.engine.sealing import NoKeyAtHand
@@ -47,7 +47,7 @@ class Registrar:
         *,
         timeout: float = 30.0,
         caller: Caller = LOCAL,
-        also: Mapping[type[Question], Reply] | None = None,
+        also: Mapping[type[Question[Any]], Reply] | None = None,
         jobs: JobRunner | None = None,
         as_is: bool = False,
         chores: Sequence[Callable[[], Chore]] = (),
@@ -114,7 +114,7 @@ class Registrar:
         busy = self._committer.withdraw(call)
         return None if busy is None else Failure.of(busy)
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Answer a question as of one moment; a caller bound to a tenant learns nothing of any other."""
         if self.caller.tenant is not None:
             question = self._narrowed(question, self.caller.tenant)
@@ -124,14 +124,19 @@ class Registrar:
             self._is_epoch_open = True
         with self.store.snapshot() as snapshot:
             admit(self.caller, question, snapshot)
-            answer = reply(question, snapshot) if also is None else also(self, question, snapshot)
-        return answer() if callable(answer) else answer
+            answer: Any = reply(question, snapshot) if also is None else also(self, question, snapshot)
+        found: AnswerType = answer() if callable(answer) else answer
+        return found
 
-    def _narrowed(self, question: Question, tenant: str) -> Question:
+    def _narrowed(self, question: Question[Any], tenant: str) -> Question[Any]:
         """Return a question as it is about one tenant only; refuse one that is about any other."""
-        if question.for_operators or question.tenant not in (None, tenant):
+        if question.for_operators:
             raise NotPermitted(
-                f"this caller is bound to tenant {tenant}, and cannot ask about others; ask an operator"
+                f"this is about all tenants, and this caller is bound to tenant {tenant}; ask an operator"
+            )
+        if question.tenant not in (None, tenant):
+            raise NotPermitted(
+                f"this access key cannot ask about tenant {question.tenant}: it {self.caller.bound}"
             )
         return replace(question, tenant=tenant)
 
@@ -157,13 +162,13 @@ class Registrar:
         """Refuse a job to a caller that may not have it done, or is bound to a tenant: jobs are about all."""
         if self.caller.tenant is not None:
             raise NotPermitted(
-                f"jobs are for operators, and this caller is bound to tenant {self.caller.tenant}; "
-                "ask an operator"
+                f"this is about the whole store, and this caller is bound to tenant {self.caller.tenant}; "
+                "ask an operator, or use an access key for all tenants"
             )
         self._admit(job)
         return self._jobs
 
-    def _admit(self, asked: Question | Job) -> None:
+    def _admit(self, asked: Question[Any] | Job) -> None:
         """Refuse what the caller may not ask, by what is known of it now."""
         if self.caller is not LOCAL:
             with self.store.snapshot() as snapshot:

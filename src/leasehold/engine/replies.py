@@ -37,7 +37,7 @@ from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.keys import Key
 
 
-def reply(question: Question, snapshot: Snapshot) -> Any:
+def reply(question: Question[Any], snapshot: Snapshot) -> Any:
     """Answer a question as of a snapshot."""
     return _REPLIES[type(question)](question, snapshot)
 
@@ -133,7 +133,7 @@ def _query(question: ListLeases | ReadLedger | FollowLedger) -> Any:
     return replace(query, tenant=tenant)
 
 
-_REPLIES: dict[type[Question], Callable[[Any, Snapshot], Any]] = {
+_REPLIES: dict[type[Question[Any]], Callable[[Any, Snapshot], Any]] = {
     FindLease: _lease,
     FindHolders: _holders,
     FindChildren: _children,
@@ -148,5 +148,5 @@ _REPLIES: dict[type[Question], Callable[[Any, Snapshot], Any]] = {
     IsAnythingDue: _is_anything_due,
 }
 
-QUESTIONS: tuple[type[Question], ...] = tuple(_REPLIES)
+QUESTIONS: tuple[type[Question[Any]], ...] = tuple(_REPLIES)
 """What can be answered here."""

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from leasehold.engine.desk import Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
-from leasehold.engine.questions import Followed, FollowLedger, Question, ReadLedger
+from leasehold.engine.questions import Followed, FollowLedger, Question, ReadLedger, answer_type
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.commands import Command, Sweep, SweepDue
 from leasehold.kernel.ledger.family import Families
@@ -57,7 +57,7 @@ class CancelJob(Struct, frozen=True, kw_only=True):
     job_id: str
 
 
-Item = Command | Question | StartJob | FindJob | CancelJob
+Item = Command | Question[Any] | StartJob | FindJob | CancelJob
 
 
 class _Request(Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class Wire:
     """Spells and reads what crosses a desk."""
 
     def __init__(
-        self, families: Families, questions: Iterable[type[Question]], jobs: Iterable[type[Job]]
+        self, families: Families, questions: Iterable[type[Question[Any]]], jobs: Iterable[type[Job]]
     ) -> None:
         self._families = families
         commands = reduce(or_, families.of_command, Sweep | SweepDue)
@@ -280,8 +280,10 @@ def _answer_of(kind: type[Item]) -> Any:
         return list[_SpelledEntry]
     if issubclass(kind, FollowLedger):
         return _SpelledFollowed
-    if issubclass(kind, Command | Question):
+    if issubclass(kind, Command):
         return kind.answer
+    if issubclass(kind, Question):
+        return answer_type(kind)
     return _SpelledStatus
 
 

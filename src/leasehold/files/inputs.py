@@ -1,12 +1,8 @@
 """What callers of the face write, checked and brought into its terms."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from leasehold.client.inputs import mapping, whole_number
+from leasehold.client.inputs import whole_number
 from leasehold.errors import InvalidInput
 from leasehold.files.names import AnyPath, FileName, name_of
-from leasehold.files.values import REASON
 
 
 def check_request(request: object, kind: type) -> None:
@@ -18,12 +14,6 @@ def check_request(request: object, kind: type) -> None:
 def named(path: AnyPath | FileName) -> FileName:
     """Return the name of a path, or the name that was given."""
     return path if isinstance(path, FileName) else name_of(path)
-
-
-def facts_of(metadata: Mapping[str, Any] | None, reason: str) -> dict[str, Any]:
-    """Return what is kept with a lease: what it is for, and what else its agent says."""
-    facts = {} if metadata is None else mapping("metadata", metadata)
-    return facts | ({REASON: reason} if reason else {})
 
 
 def patience_of(timeout_ms: int | None, blocking: object) -> float | bool | None:

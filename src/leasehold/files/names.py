@@ -23,6 +23,8 @@ from leasehold.kernel.ledger.limits import RESOURCE_BYTES
 _VIRTUAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 _PROJECT = re.compile(r"/@((?:[^/\\]|\\.)+)(?:/(.*))?", re.DOTALL)
 _ESCAPE = re.compile(r"\\([*?\[{\\])")
+_NAME = "name:"
+"""What a name begins with that would be taken for a path otherwise."""
 
 AnyPath = str | os.PathLike[str]
 
@@ -56,15 +58,52 @@ def is_path(text: str) -> bool:
     return "/" in text or text.startswith(".")
 
 
-def resource_of(text: AnyPath) -> str:
+def resource_of(text: AnyPath, *, start: str | None = None) -> str:
     """Return the resource that is meant where paths and plain names are taken.
 
     Text with a slash in it, or a dot at its beginning, is a path; so is a path object. What is a name already
-    stays as it is.
+    stays as it is. What follows `name:` is a name, whatever it looks like.
     """
-    if isinstance(text, str) and (text.startswith("/@") or not is_path(text)):
-        return text
-    return name_of(text).resource
+    if isinstance(text, str):
+        if text == _NAME:
+            raise InvalidInput(f"{text!r} lacks a name; write it behind the colon", field="resource")
+        if text.startswith(_NAME) and not _VIRTUAL.match(text):
+            return text.removeprefix(_NAME)
+        if text.startswith("/@") or not is_path(text):
+            return text
+    return name_of(text, start=start).resource
+
+
+def written(resource: str, *, start: str | None = None) -> str:
+    """Return how to write a resource in a folder, or where we are, so that `resource_of` reads it back.
+
+    A path of the folder's own project is told from the folder; one of another project by its full name. A
+    plain name that would be taken for a path has `name:` in front.
+    """
+    for text in _spellings(resource, start):
+        try:
+            if resource_of(text, start=start) == resource:
+                return text
+        except InvalidInput:
+            continue
+    return f"{_NAME}{resource}"
+
+
+def _spellings(resource: str, start: str | None) -> list[str]:
+    """Return what a resource may be called, the most pleasant first; to some of it, others may answer."""
+    inside = _PROJECT.fullmatch(resource)
+    if inside is None:
+        return [_ESCAPE.sub(r"\1", resource), resource] if resource.startswith("/") else [resource]
+    try:
+        here = _PROJECT.fullmatch(name_of(start or ".").resource.removesuffix("/**"))
+    except InvalidInput:  # We are in a repository that has no name yet, or nowhere.
+        here = None
+    if here is None or here[1] != inside[1]:
+        return [resource]
+    path = os.path.relpath(f"/{inside[2] or ''}", f"/{here[2] or ''}")
+    if not is_path(path) or path.startswith(_NAME):
+        path = f"./{path}"
+    return [_ESCAPE.sub(r"\1", path), path, resource]
 
 
 def name_elsewhere(path: str, *, project: str | None = None) -> FileName:

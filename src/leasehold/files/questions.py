@@ -18,13 +18,12 @@ if TYPE_CHECKING:
 _NEXT_PAGE = 16
 
 
-class FindAround(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_around"):
+class FindAround(Question[list[LeaseStatus]], frozen=True, kw_only=True, tag="find_around"):
     """Ask which leases stand around a path, oldest token first: above, on and below it, and on patterns.
 
     With `against`, only some of those that are in the way of that mode; none only if there are none.
     """
 
-    answer = list[LeaseStatus]
     right = Right.LOOK
 
     resource: str

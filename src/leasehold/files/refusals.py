@@ -17,8 +17,7 @@ from leasehold.errors import (
     RenewalsExhausted,
     WaitTimeout,
 )
-from leasehold.files.names import shown
-from leasehold.files.values import reason_of
+from leasehold.files.names import shown, written
 from leasehold.kernel.lease.model import Mode
 
 NOT_FOUND = "Lease not found"
@@ -50,9 +49,11 @@ def text_of(error: LeaseholdError) -> str:
 class Asked(NamedTuple):
     """What was asked for, by whom."""
 
-    paths: Sequence[str]
+    resources: Sequence[str]
     agent: str
     mode: Mode
+    folder: str | None = None
+    """Where who asks stands, and types what comes next; None: where this process does."""
 
 
 def explained(error: Held, blocker: LeaseStatus | None, waiting: int, asked: Asked) -> Held:
@@ -63,14 +64,16 @@ def explained(error: Held, blocker: LeaseStatus | None, waiting: int, asked: Ask
     if blocker is None:
         return error
     lease = blocker.lease
-    reason = reason_of(lease)
+    if lease.delayed_for:  # By the registrar, which says for how long, and whom nobody can ask.
+        return type(error)(str(error).replace(lease.resource, shown(lease.resource)), **error.facts)
     since, until = (_clock_time(ns) for ns in (lease.issued_at_ns, lease.expires_at_ns))
     position = waiting + 1 if error.position is None else error.position
     place = "you were" if isinstance(error, WaitTimeout) else "you would be"
     command = next_command(asked, error)
-    why = f" ({reason})" if reason else ""
+    why = f" ({lease.reason})" if lease.reason else ""
+    name = shown(lease.resource) if asked.folder is None else written(lease.resource, start=asked.folder)
     message = (
-        f"{shown(lease.resource)} is held by {lease.holder}{why} since {since}, until {until} "
+        f"{name} is held by {lease.holder}{why} since {since}, until {until} "
         f"unless renewed; {place} number {position} in the queue. Next: {command}"
     )
     return type(error)(
@@ -84,7 +87,7 @@ def explained(error: Held, blocker: LeaseStatus | None, waiting: int, asked: Ask
             "since": lease.issued_at_ns / 1e9,
             "expires_in": blocker.expires_in,
             "retry_after": blocker.expires_in,
-            "reason": reason or None,
+            "reason": lease.reason or None,
             "position": position,
             "next_command": command,
         },
@@ -95,9 +98,9 @@ def next_command(asked: Asked, error: Held) -> str:
     """Return what to type to wait for what is held; longer than it was waited for already."""
     waited = 0.0 if error.waited is None else error.waited
     seconds = max(_WAIT_SECONDS, 2 * math.ceil(waited))
-    paths = [path if "/" in path or path.startswith(".") else f"./{path}" for path in asked.paths]
+    names = [written(resource, start=asked.folder) for resource in asked.resources]
     shared = ["--shared"] if asked.mode is Mode.SHARED else []
-    return shlex.join(["leasehold", "acquire", *paths, "--as", asked.agent, *shared, "--wait", f"{seconds}s"])
+    return shlex.join(["leasehold", "acquire", *names, "--as", asked.agent, *shared, "--wait", f"{seconds}s"])
 
 
 def _clock_time(wall_ns: int) -> str:

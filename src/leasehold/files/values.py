@@ -10,12 +10,9 @@ import msgspec
 
 from leasehold.engine.questions import LeaseStatus as KernelStatus
 from leasehold.files.names import shown
-from leasehold.kernel.lease.model import Lease, LeaseState, Mode
+from leasehold.kernel.lease.model import LeaseState, Mode
 from leasehold.kernel.lease.ticket import PRIORITY_USUAL
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
-
-REASON = "reason"
-"""Under which name a lease's metadata says what it is for."""
 
 
 class LeaseStatus(StrEnum):
@@ -96,15 +93,9 @@ def file_lease(status: KernelStatus) -> FileLease:
         max_renewals=lease.max_renewals,
         mode=lease.mode,
         token=lease.token,
-        reason=reason_of(lease),
+        reason=lease.reason,
         ended_because=lease.end_reason or lease.release_reason or "",
     )
-
-
-def reason_of(lease: Lease) -> str:
-    """Return what a lease is for, if its holder said so."""
-    reason: Any = lease.metadata.get(REASON, "")
-    return reason if isinstance(reason, str) else ""
 
 
 class LeaseAcquisitionRequest(msgspec.Struct, frozen=True):

@@ -1,7 +1,9 @@
 """What guards ask a store, and have it record. Claiming and releasing go through a client."""
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from leasehold.engine.questions import LeaseStatus
@@ -11,7 +13,7 @@ from leasehold.guards.records import PATIENCE_SECONDS, Records, desk_of, opened
 from leasehold.guards.rivals import in_the_way, speaks_for
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.paths import includes, is_glob
-from leasehold.stores.locate import named
+from leasehold.stores.locate import Place, place_of
 
 if TYPE_CHECKING:
     from leasehold.client.blocking.client import Client
@@ -20,12 +22,22 @@ _PATHS_TOLD = 5
 """How many paths a command to type next has, of those that one lease is in the way of."""
 
 
-class Asker(NamedTuple):
-    """Who asks, and where."""
+class Asker:
+    """Who asks, and where: in the store that is named, or the nearest one, which is found out when needed."""
 
-    agent: str
-    url: str | None = None
-    tenant: str = "default"
+    def __init__(
+        self, agent: str, *, tenant: str | None = None, url: str | None = None, folder: str | None = None
+    ) -> None:
+        self.agent = agent
+        self.folder = folder
+        """Where they stand, and type what comes next; None: where git was called, or else this process."""
+        self._tenant = tenant
+        self._url = url
+
+    @cached_property
+    def place(self) -> Place:
+        """Where to ask, and for whose leases."""
+        return place_of(self._url, self._tenant)
 
 
 class Refused(NamedTuple):
@@ -76,7 +88,7 @@ def refused(records: Records, targets: Sequence[Target], asker: Asker) -> list[R
 
 def standing(records: Records, name: FileName, asker: Asker) -> list[LeaseStatus]:
     """Return all leases that stand around a path."""
-    return records.around(asker.tenant, name.resource)
+    return records.around(asker.place.tenant, name.resource)
 
 
 def refusals(records: Records, found: Sequence[Refused], asker: Asker) -> list[str]:
@@ -91,11 +103,21 @@ def refusals(records: Records, found: Sequence[Refused], asker: Asker) -> list[s
         by_lease.setdefault(one.by.lease.lease_id, []).append(one)
     told = []
     for (first, by), *others in by_lease.values():
-        waiting = records.waiting(asker.tenant, first.resource)
-        paths = [first.path, *(other.name.path for other in others[: _PATHS_TOLD - 1])]
-        asked = Asked(paths, asker.agent, Mode.EXCLUSIVE)
+        waiting = records.waiting(asker.place.tenant, first.resource)
+        resources = [first.resource, *(other.name.resource for other in others[: _PATHS_TOLD - 1])]
+        asked = Asked(resources, asker.agent, Mode.EXCLUSIVE, asker.folder or _where_git_was_called())
         told.append(str(explained(Held(f"{first.path} is held"), by, waiting, asked)))
     return told
+
+
+def _where_git_was_called() -> str:
+    """Return where who waits for a hook stands: git runs it at the top, and says how far below it was called.
+
+    Where we are, if no hook is running.
+    """
+    here = os.getcwd()
+    place = os.path.join(here, os.environ.get("GIT_PREFIX", ""))
+    return place if os.path.lexists(os.path.join(here, ".git")) and os.path.isdir(place) else here
 
 
 @contextmanager
@@ -104,10 +126,10 @@ def connected(asker: Asker) -> "Iterator[Client]":
     from leasehold.client.connect import connect
 
     with connect(
-        asker.url,
-        tenant=asker.tenant,
+        asker.place.address,
+        tenant=asker.place.tenant,
         holder=asker.agent,
-        create=named(asker.url) is None,
+        create=asker.place.address is None,
         timeout=PATIENCE_SECONDS,
     ) as client:
         yield client
@@ -126,7 +148,7 @@ def claim(names: Sequence[FileName], asker: Asker, reason: str) -> None:
 
 def release(asker: Asker, *, subagents: bool) -> int:
     """Give back every file lease of an agent, and of its subagents if they are meant too; return how many."""
-    with opened(asker.url) as records:
+    with opened(asker.place.address) as records:
         if records is None:
             return 0
     with connected(asker) as client:
@@ -144,12 +166,12 @@ def record_bypass(found: Sequence[Refused], asker: Asker, reason: str) -> None:
     from leasehold.guards.law import Passed, RecordBypass, Recorded
     from leasehold.kernel.ledger.limits import BATCH_LEASES
 
-    desk = desk_of(asker.url)
+    desk = desk_of(asker.place.address)
     try:
         passed = [Passed(resource=name.resource, held_by=by.lease.holder) for name, by in found]
         for begin in range(0, len(passed), BATCH_LEASES):
             command = RecordBypass(
-                tenant=asker.tenant,
+                tenant=asker.place.tenant,
                 request_id=desk.ids.name(),
                 holder=asker.agent,
                 reason=reason,

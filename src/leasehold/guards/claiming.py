@@ -31,9 +31,10 @@ def take(
 
     Nobody else may have any of them; only those that are to be `claimed` are the agent's afterwards.
     """
-    with opened(asker.url) as records:
+    targets = [Target(name) for name in names]
+    with opened(asker.place.address) as records:
         if records is not None:
-            found = refused(records, [Target(name) for name in names], asker)
+            found = refused(records, targets, asker)
             if found and not bypass:
                 return "\n".join(refusals(records, found, asker))
             if not found and all(
@@ -49,5 +50,7 @@ def take(
     try:
         claim(claimed, asker, reason)
     except Held as error:  # Somebody was quicker.
-        return str(error)
+        with opened(asker.place.address) as records:
+            found = [] if records is None else refused(records, targets, asker)
+            return "\n".join(refusals(records, found, asker)) if records and found else str(error)
     return ""

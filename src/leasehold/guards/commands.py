@@ -86,12 +86,14 @@ claude-code: before a tool of Claude Code writes a file, and at the end of a ses
 .claude/settings.local.json. The file is claimed for the agent, and released at the end.
 
 --store sets git's leasehold.url, so that several clones share one store, which is made if need be, or a
-server: http://… or https://…, with an access key in $LEASEHOLD_API_KEY.
+server: http://… or https://…, with an access key in $LEASEHOLD_API_KEY. --tenant sets git's leasehold.tenant,
+which a key that is bound to a tenant needs.
 
 examples:
   leasehold guard install git
   leasehold guard install claude-code --mode warn
   leasehold guard install git --store /srv/leases/shop
+  leasehold guard install git --store https://leases.example.org --tenant acme
 
 exit codes: 0 installed · 1 error · 64 wrong usage""",
         usage_error=GuardUsage,
@@ -107,7 +109,7 @@ def _add_uninstall(commands: Commands) -> None:
         "remove what `guard install` has put there",
         details="""\
 What was there before is there again, byte for byte, unless somebody has changed it since: then only what is
-leasehold's is taken out. `store` removes git's leasehold.url, or puts back what it was.
+leasehold's is taken out. `store` puts git's leasehold.url and leasehold.tenant back as they were.
 
 examples:
   leasehold guard uninstall git
@@ -153,7 +155,7 @@ def _guard(arguments: Namespace, out: Output) -> int:
     if arguments.bypass is not None and not arguments.bypass.strip():
         raise GuardUsage("--bypass needs a reason, which history keeps")
     bypass = os.environ.get(BYPASS_VARIABLE) if arguments.bypass is None else arguments.bypass
-    asker = Asker(holder_of(arguments), arguments.store, arguments.tenant)
+    asker = Asker(holder_of(arguments), tenant=arguments.tenant, url=arguments.store)
     with _never_as_a_refusal():
         verdict, found = judge(Case(arguments.paths, arguments.staged, arguments.pushed), asker, bypass)
     return _tell(arguments, out, verdict, found)
@@ -191,14 +193,14 @@ def _shape(one: "Refused") -> dict[str, object]:
 def _install(arguments: Namespace, out: Output) -> int:
     from leasehold.guards import claude_code, git_hooks, shared_store
 
-    if arguments.target is None and arguments.store is None:
+    if arguments.target is None and arguments.store is None and arguments.tenant is None:
         raise GuardUsage(
             "name git or claude-code, or a store with --store; see `leasehold guard install --help`"
         )
     done = []
     with _never_as_a_refusal():
-        if arguments.store is not None:
-            done.append(shared_store.install(arguments.store))
+        if arguments.store is not None or arguments.tenant is not None:
+            done += shared_store.install(arguments.store, arguments.tenant)
         if arguments.target == "git":
             done += git_hooks.install(arguments.mode)
         elif arguments.target == "claude-code":

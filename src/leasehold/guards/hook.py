@@ -113,7 +113,7 @@ def _judge(text: bytes) -> str:
     from leasehold.guards.asking import Asker
     from leasehold.guards.claiming import take
 
-    asker = Asker(os.environ.get(AGENT_VARIABLE) or told.agent)
+    asker = Asker(os.environ.get(AGENT_VARIABLE) or told.agent, folder=told.folder)
     bypass = os.environ.get(BYPASS_VARIABLE, "")
     by_path = {path: file_at(path)[1] for path in ours}
     spared = _ignored(folder, ours) if told.tool == "Bash" else set()

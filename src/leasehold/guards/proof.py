@@ -1,14 +1,18 @@
 """Does an installed hook really block? The only proof is to have it refuse something.
 
-Each hook is run as git, or Claude Code, runs it, on a file that somebody holds in a store made for this
-purpose; and on one that nobody holds. Neither the repository nor its store is touched.
+Each hook is run as git, or Claude Code, runs it, on a file that somebody holds; and on one that nobody holds.
+Neither the repository nor its store is touched: the file is held in a store made for this purpose. Only where
+the hooks ask a server, that very server has to answer them: the leases are released at once, and history has
+them. Names are drawn for each proof, so several at a time are not in each other's way.
 """
 
 import json
 import os
+import secrets
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,10 +23,7 @@ from leasehold.guards.hook import AGENT_VARIABLE, EXIT_BLOCK, PROJECT_VARIABLE
 from leasehold.guards.verdict import BYPASS_VARIABLE
 from leasehold.stores.locate import ENVIRONMENT
 
-_HOLDER = "doctor's-holder"
-_INTRUDER = "doctor's-intruder"
 _SECONDS = 60.0
-_PROBE = "leasehold-probe.txt"
 _WARN = "--mode warn"
 _IDENTITY = (
     "-c",
@@ -43,46 +44,70 @@ class Proof(NamedTuple):
     detail: str
 
 
-def prove(folder: Path) -> Iterator[Proof]:
-    """Try every hook of leasehold's that is installed around a folder."""
+class _Trial(NamedTuple):
+    """Who holds which file, and who may not have it."""
+
+    holder: str
+    intruder: str
+    probe: str
+    server: str | None
+
+    @contextmanager
+    def held(self, folder: Path) -> Iterator[dict[str, str]]:
+        """Hold the file in a folder meanwhile; yield an environment in which hooks ask whoever knows that."""
+        with tempfile.TemporaryDirectory(prefix="leasehold-doctor-") as scratch:
+            address = self.server or f"sqlite:///{scratch}/store"
+            with connect(address, holder=self.holder) as client:
+                with client.files.lease(folder / self.probe, agent=self.holder, ttl=_SECONDS, wait=False):
+                    yield self._environment(address)
+                client.release_all(self.intruder)
+
+    def _environment(self, address: str) -> dict[str, str]:
+        names = {AGENT_VARIABLE: self.intruder, "LEASEHOLD_HOLDER": self.intruder}
+        return _without_git() | names | {ENVIRONMENT: address}
+
+
+def prove(folder: Path, server: str | None = None) -> Iterator[Proof]:
+    """Try every hook of leasehold's that is installed around a folder; against a server, if it is asked."""
+    number = secrets.token_hex(4)
+    trial = _Trial(
+        f"doctor's-holder-{number}", f"doctor's-intruder-{number}", f"leasehold-probe-{number}.txt", server
+    )
     top = top_of(os.path.realpath(folder))
     home = Path(top or folder)
     ours = [] if top is None else git_hooks.installed(top)
     if ours:
-        yield _prove_git(ours[0].parent, warns=all(_WARN in hook.read_text() for hook in ours))
+        yield _prove_git(trial, ours[0].parent, warns=all(_WARN in hook.read_text() for hook in ours))
     for command in claude_code.commands_of(home):
-        yield _prove_claude_code(command, home, warns=_WARN in command)
+        yield _prove_claude_code(trial, command, home, warns=_WARN in command)
 
 
-def _prove_git(hooks: Path, *, warns: bool) -> Proof:
+def _prove_git(trial: _Trial, hooks: Path, *, warns: bool) -> Proof:
     """Have a commit refused, in a repository that is made for this and has the same hooks."""
     with tempfile.TemporaryDirectory(prefix="leasehold-doctor-") as scratch:
-        place = Path(scratch, "repository")
-        place.mkdir()
-        environment = _environment(Path(scratch, "store"))
+        place = Path(scratch)
 
-        def git(*words: str) -> subprocess.CompletedProcess[str]:
+        def git(*words: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
             command = ["git", "-c", f"core.hooksPath={hooks}", *_IDENTITY, *words]
-            return _run(command, place, environment)
+            return _run(command, place, environment or _without_git())
 
         git("init", "--quiet", ".")
         git("config", "leasehold.project", "leasehold-doctor")
-        (place / _PROBE).write_text("probe\n")
-        git("add", _PROBE)
-        _hold(environment, place / _PROBE)
-        done = git("commit", "--quiet", "-m", "probe")
+        (place / trial.probe).write_text("probe\n")
+        git("add", trial.probe)
+        with trial.held(place) as environment:
+            done = git("commit", "--quiet", "-m", "probe", environment=environment)
         landed = git("rev-parse", "--verify", "--quiet", "HEAD").returncode == 0
-    return _seen("git's pre-commit hook", done, blocks=not landed, warns=warns)
+    return _seen("git's pre-commit hook", trial, done, blocks=not landed, warns=warns)
 
 
-def _prove_claude_code(command: str, home: Path, *, warns: bool) -> Proof:
+def _prove_claude_code(trial: _Trial, command: str, home: Path, *, warns: bool) -> Proof:
     """Have a tool refused that is about to write a file which is not there."""
-    with tempfile.TemporaryDirectory(prefix="leasehold-doctor-") as scratch:
-        environment = _environment(Path(scratch, "store")) | {PROJECT_VARIABLE: str(home)}
-        probe = home / _PROBE
-        _hold(environment, probe)
+    with trial.held(home) as environment:
+        environment[PROJECT_VARIABLE] = str(home)
+        probe = home / trial.probe
         told = {
-            "session_id": _INTRUDER,
+            "session_id": trial.intruder,
             "hook_event_name": "PreToolUse",
             "cwd": str(home),
             "tool_name": "Write",
@@ -94,27 +119,16 @@ def _prove_claude_code(command: str, home: Path, *, warns: bool) -> Proof:
     if free.returncode != 0:
         return Proof("Claude Code's hook", False, f"it blocks also what is free: {free.stderr.strip()}")
     blocks = held.returncode == EXIT_BLOCK and not held.stdout
-    return _seen("Claude Code's hook", held, blocks=blocks, warns=warns)
+    return _seen("Claude Code's hook", trial, held, blocks=blocks, warns=warns)
 
 
-def _environment(store: Path) -> dict[str, str]:
-    """Return an environment in which hooks ask the store of this proof, and nothing leads elsewhere."""
-    inherited = {
+def _without_git() -> dict[str, str]:
+    """Return an environment in which git is led nowhere else, nor past the guard."""
+    return {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GIT_") and name != BYPASS_VARIABLE
     }
-    return inherited | {
-        ENVIRONMENT: f"sqlite:///{store}",
-        AGENT_VARIABLE: _INTRUDER,
-        "LEASEHOLD_HOLDER": _INTRUDER,
-    }
-
-
-def _hold(environment: dict[str, str], path: Path) -> None:
-    with connect(environment[ENVIRONMENT], holder=_HOLDER) as client:
-        for one in client.files.lease(path, agent=_HOLDER, ttl=600, wait=False).parts():
-            one.detach()
 
 
 def _run(
@@ -133,9 +147,11 @@ def _run(
     )
 
 
-def _seen(hook: str, done: subprocess.CompletedProcess[str], *, blocks: bool, warns: bool) -> Proof:
+def _seen(
+    hook: str, trial: _Trial, done: subprocess.CompletedProcess[str], *, blocks: bool, warns: bool
+) -> Proof:
     """Say what a hook did with a file that somebody else held."""
-    if _HOLDER in done.stderr + done.stdout and blocks is not warns:
+    if trial.holder in done.stderr + done.stdout and blocks is not warns:
         did = (
             "refused a file that somebody else held" if blocks else "warned of a file that somebody else held"
         )

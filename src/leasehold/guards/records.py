@@ -15,7 +15,7 @@ from leasehold.engine.questions import FindWaiters, LeaseStatus
 from leasehold.errors import StoreUnusable
 from leasehold.files.questions import FindAround, around
 from leasehold.kernel.ledger.authority import observe
-from leasehold.stores.locate import is_server, is_store, named, nearest, open_store, sqlite_path
+from leasehold.stores.locate import is_server, is_store, nearest, open_store, sqlite_path
 
 if TYPE_CHECKING:
     from leasehold.engine.desk import Desk
@@ -54,7 +54,7 @@ class _OfAServer(NamedTuple):
     desk: "Desk"
 
     def around(self, tenant: str, resource: str) -> list[LeaseStatus]:
-        found: list[LeaseStatus] = self.desk.ask(FindAround(tenant=tenant, resource=resource))
+        found = self.desk.ask(FindAround(tenant=tenant, resource=resource))
         return found
 
     def waiting(self, tenant: str, resource: str) -> int:
@@ -62,9 +62,8 @@ class _OfAServer(NamedTuple):
 
 
 @contextmanager
-def opened(url: str | None) -> Iterator[Records | None]:
-    """Open a store to look into it, or ask a server; None if there is none, and nobody has named any."""
-    address = named(url)
+def opened(address: str | None) -> Iterator[Records | None]:
+    """Open a store to look into it, or ask a server; None if nobody has named any, and none is near."""
     if address is not None and is_server(address):
         desk = desk_of(address)
         try:

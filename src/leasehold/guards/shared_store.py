@@ -1,29 +1,39 @@
-"""One store for several clones: git's setting leasehold.url, set and put back."""
+"""One store for several clones: git's settings leasehold.url and leasehold.tenant, set and put back."""
 
 import os
 
 from leasehold.errors import StoreUnusable
 from leasehold.guards.records import PATIENCE_SECONDS
 from leasehold.guards.repository import git, setting, work_tree
-from leasehold.stores.locate import is_server, sqlite_path
+from leasehold.stores.locate import TENANT_SETTING, URL_SETTING, is_server, named, sqlite_path
 
-KEY = "leasehold.url"
-_BEFORE = "leasehold.urlBefore"
-"""Where the value is kept that was there before; empty if there was none."""
+_SETTINGS = (URL_SETTING, TENANT_SETTING)
+_BEFORE = "Before"
+"""What is appended to a setting for the value that was there before; that is empty if there was none."""
 
 
-def install(url: str) -> str:
-    """Let this repository use a store, which is made if need be, or a server; return what was done."""
+def install(url: str | None, tenant: str | None) -> list[str]:
+    """Let this repository use a store, which is made if need be, or a server, and a tenant's leases there.
+
+    Returns what was done.
+    """
     from leasehold.client.connect import connect
 
     top = work_tree()
-    address = _absolute(url)
-    with connect(address, timeout=PATIENCE_SECONDS) as client:
-        client.head()  # A server is asked for something before anybody relies on it.
-    if setting(_BEFORE, folder=top, scope="--local") is None:
-        git("config", _BEFORE, setting(KEY, folder=top, scope="--local") or "", folder=top)
-    git("config", KEY, address, folder=top)
-    return f"git's {KEY} is {address}"
+    address = None if url is None else _absolute(url)
+    used = address or named()
+    if used is not None:
+        with connect(used, tenant=tenant, timeout=PATIENCE_SECONDS) as client:
+            client.list(limit=1)  # Before anybody relies on it: may this key ask for the tenant's leases?
+    chosen = {URL_SETTING: address, TENANT_SETTING: tenant}
+    return [_set(key, value, top) for key, value in chosen.items() if value is not None]
+
+
+def uninstall() -> list[str]:
+    """Put back what git's settings were before; return what was done."""
+    top = work_tree()
+    done = [_put_back(key, top) for key in _SETTINGS]
+    return [one for one in done if one is not None]
 
 
 def _absolute(url: str) -> str:
@@ -36,15 +46,20 @@ def _absolute(url: str) -> str:
     return f"sqlite:///{os.path.abspath(os.path.expanduser(path))}"
 
 
-def uninstall() -> list[str]:
-    """Put back what git's setting was before; return what was done."""
-    top = work_tree()
-    before = setting(_BEFORE, folder=top, scope="--local")
+def _set(key: str, value: str, top: str) -> str:
+    if setting(key + _BEFORE, folder=top, scope="--local") is None:
+        git("config", key + _BEFORE, setting(key, folder=top, scope="--local") or "", folder=top)
+    git("config", key, value, folder=top)
+    return f"git's {key} is {value}"
+
+
+def _put_back(key: str, top: str) -> str | None:
+    before = setting(key + _BEFORE, folder=top, scope="--local")
     if before is None:
-        return []
-    git("config", "--unset", _BEFORE, folder=top)
+        return None
+    git("config", "--unset", key + _BEFORE, folder=top)
     if before:
-        git("config", KEY, before, folder=top)
-        return [f"git's {KEY} is {before} again"]
-    git("config", "--unset", KEY, folder=top)
-    return [f"git's {KEY} is not set any more"]
+        git("config", key, before, folder=top)
+        return f"git's {key} is {before} again"
+    git("config", "--unset", key, folder=top)
+    return f"git's {key} is not set any more"

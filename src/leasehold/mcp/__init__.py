@@ -10,5 +10,5 @@
 - ``connection``   the store, opened when it is first needed
 
 Not to be mistaken for the package `mcp`, the protocol's own SDK, which only ``stdio`` and ``server`` import.
-It comes with the extra `leasehold[mcp]`.
+It comes with the extra `mcp`.
 """

@@ -4,7 +4,7 @@ The schemas that clients see are made of these types, and calls are checked agai
 tool does not have, or one of another type, is refused by its name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
@@ -21,6 +21,7 @@ HISTORY_MAXIMUM = 100
 REASON_CHARACTERS = 200
 
 _Name = Annotated[str, Meta(min_length=1)]
+_Seconds = Annotated[float, Meta(ge=0.001)]
 _Paths = Annotated[list[str], Meta(min_length=1, max_length=RESOURCES_PER_CLAIM)]
 
 
@@ -40,7 +41,7 @@ class Claim(_OfAgent, frozen=True, kw_only=True):
         Annotated[str, Meta(max_length=REASON_CHARACTERS, description="what for; others see it")] | UnsetType
     ) = UNSET
     shared: bool = False
-    ttl_seconds: float | UnsetType = UNSET
+    ttl_seconds: _Seconds | UnsetType = UNSET
 
 
 class Wait(Claim, frozen=True, kw_only=True):
@@ -53,7 +54,7 @@ class Renew(_OfAgent, frozen=True, kw_only=True):
     """What to have for longer."""
 
     paths: Annotated[_Paths, Meta(description="default: all you hold")] | UnsetType = UNSET
-    ttl_seconds: float | UnsetType = UNSET
+    ttl_seconds: _Seconds | UnsetType = UNSET
 
 
 class Release(_OfAgent, frozen=True, kw_only=True):
@@ -88,7 +89,7 @@ class Transfer(_OfAgent, frozen=True, kw_only=True):
 
     path: str
     to: Annotated[_Name, Meta(description="the other agent's id")]
-    ttl_seconds: float | UnsetType = UNSET
+    ttl_seconds: _Seconds | UnsetType = UNSET
 
 
 Acting = Claim | Renew | Release | Check | Transfer
@@ -109,13 +110,19 @@ def checked(kind: type[_Kind], given: Mapping[str, Any]) -> _Kind:
     known = kind.__struct_fields__
     for name in given:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
+            near = _near(name, known)
             step = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
             raise InvalidInput(f"there is no argument {name!r:.80}; {step}", field=name[:80])
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
         raise InvalidInput(_in_words(str(error))) from None
+
+
+def _near(name: str, known: Sequence[str]) -> Sequence[str]:
+    """Return the argument that was meant, at the front, if one is likely: `seconds` for `wait_seconds`."""
+    parts = [one for one in known if one in name or name in one]
+    return parts or get_close_matches(name, known, n=1, cutoff=0.8)
 
 
 def _in_words(problem: str) -> str:

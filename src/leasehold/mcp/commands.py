@@ -32,7 +32,7 @@ that it is started in. It ends when its input does, or by Ctrl-C.
 What an agent holds under a name that was given stays its own until it is released, or its time is over, also
 when the server ends. Without a name the server makes one up, and gives back what it holds when it ends.
 
-Needs the extra `mcp`: python -m pip install 'leasehold[mcp]'
+It comes with leasehold's extra `mcp`.
 
 examples:
   leasehold mcp --as agent-7
@@ -53,8 +53,8 @@ def _mcp(arguments: Namespace, out: Output) -> int:
         import mcp  # noqa: F401 - only to see whether it is there
     except ModuleNotFoundError as error:
         raise ExtraMissing(
-            f"leasehold mcp needs the package {error.name}; "
-            "install it with: python -m pip install 'leasehold[mcp]'"
+            f"leasehold mcp needs {error.name}, which is not installed; "
+            "install leasehold with its extra `mcp`"
         ) from error
     import asyncio
 

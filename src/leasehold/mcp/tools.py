@@ -16,8 +16,8 @@ from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import InvalidInput, LeaseholdError, LeaseLost, NotAcquired, RenewalDoesNotExtend
 from leasehold.files.aio.lease import AsyncHeldFiles
 from leasehold.files.names import FileName
-from leasehold.files.values import REASON, FileLease, file_lease
-from leasehold.kernel.lease.model import Mode
+from leasehold.files.values import FileLease, file_lease
+from leasehold.kernel.lease.model import REASON, Mode
 from leasehold.kernel.lease.paths import includes
 from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
@@ -86,8 +86,7 @@ class Tools:
             async with acquisition as held:
                 leases = await self._confirmed(held)
                 # Only now: who is cancelled before this has nothing left behind.
-                for one in held.parts():
-                    one.detach()
+                held.detach()
         except (NotAcquired, LeaseLost) as error:
             return refused(error, asked)
         return _granted(leases)

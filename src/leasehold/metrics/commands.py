@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from leasehold.cli.connecting import connected
+from leasehold.cli.connecting import connected, tenant_named
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Commands
 
@@ -38,5 +38,5 @@ def _metrics(arguments: Namespace, out: Output) -> None:
     if out.as_json:
         out.json(msgspec.to_builtins(tally))
     else:
-        for line in prometheus_text(tally, arguments.tenant).removesuffix("\n").split("\n"):
+        for line in prometheus_text(tally, tenant_named(arguments)).removesuffix("\n").split("\n"):
             out.line(line)

@@ -55,10 +55,9 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """How often it happened: acquired, renewed, released, expired, revoked, waited, timed_out, gave_up."""
 
 
-class TakeTally(Question, frozen=True, kw_only=True, omit_defaults=True, tag="take_tally"):
+class TakeTally(Question[Tally], frozen=True, kw_only=True, tag="take_tally"):
     """Ask for the counts of a tenant."""
 
-    answer = Tally
     right = Right.LOOK
 
 

@@ -1,9 +1,9 @@
 """How much of large answers is in memory, in all and for each access key.
 
-An answer is held from when it is made until its client has taken it. Whoever holds too much gets no answer to
-a further question until some of it was taken; commands are answered all the same, because they were run, and
-their number is bounded. In all, there is room for a few such callers; beyond that, only who holds nothing
-gets an answer.
+An answer is held from when it is made until its client has taken it. Whoever holds too much gets no
+further pages until some of it was taken; commands are answered all the same, because they were run, and their
+number is bounded. In all, there is room for a few such callers; beyond that, only who holds nothing gets a
+page.
 
 Not promised: an exact bound. What is being looked up at this moment, by a bounded number of threads, is
 counted when it is there.

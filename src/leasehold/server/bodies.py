@@ -71,6 +71,7 @@ class AcquireBody(Taken, kw_only=True):
     lock_delay: Annotated[
         float, Meta(description="Seconds that it stays closed to others after an expiry or revocation.")
     ] = 0.0
+    reason: Annotated[str, Meta(description="What it is for: whoever is refused is told.")] = ""
     metadata: dict[str, Any] = {}
     config_version: str = ""
     zone_version: str = ""
@@ -146,6 +147,10 @@ class LeaseBody(Struct, kw_only=True):
     config_version: str
     zone_version: str
     delegation: dict[str, Any] | None
+    kept_for: Annotated[
+        str | None,
+        Meta(description="Of a lease that only keeps a resource closed: who may come back before."),
+    ]
 
 
 class GrantBody(Struct, kw_only=True):
@@ -241,7 +246,7 @@ def entry_body(entry: Entry) -> dict[str, Any]:
 
 
 LEASE_EXAMPLE: dict[str, Any] = {
-    "lease_id": "01999b2a5c7d7b0e8f3a6c1d2e4f5a6b",
+    "lease_id": "01999b2a-5c7d-7b0e-8f3a-6c1d2e4f5a6b",
     "resource": "report-42",
     "holder": "ann",
     "tenant": "default",
@@ -265,4 +270,5 @@ LEASE_EXAMPLE: dict[str, Any] = {
     "config_version": "",
     "zone_version": "",
     "delegation": None,
+    "kept_for": None,
 }

@@ -62,13 +62,20 @@ class Clerk:
         self._is_rung_for = False
         self._is_closed = False
 
-    async def carry_out(self, caller: Caller, desk: Desk, items: Sequence[Raw]) -> list[bytes]:
-        """Return the outcomes of items, as they are spelled."""
+    async def carry_out(
+        self, caller: Caller, desk: Desk, items: Sequence[Raw], take_in: Callable[[Item | Failure], None]
+    ) -> list[bytes]:
+        """Return the outcomes of items, as they are spelled; `take_in` is shown each item before."""
         with self._answers.of(caller.access) as hold:
-            return await self._outcomes(caller, desk, items, hold)
+            return await self._outcomes(caller, desk, items, take_in, hold)
 
     async def _outcomes(
-        self, caller: Caller, desk: Desk, items: Sequence[Raw], hold: Callable[[int], None]
+        self,
+        caller: Caller,
+        desk: Desk,
+        items: Sequence[Raw],
+        take_in: Callable[[Item | Failure], None],
+        hold: Callable[[int], None],
     ) -> list[bytes]:
         spell = self._wire.spell_outcome
         outcomes: list[bytes] = []
@@ -76,6 +83,7 @@ class Clerk:
         commands: list[Command] = []
         for spelled in items:
             item = self._read(spelled)
+            take_in(item)
             if isinstance(item, Command):
                 commands.append(self._from_afar(caller, item))
                 continue

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from leasehold.errors import InvalidInput
+from leasehold.kernel.lease.quotas import Quotas
 from leasehold.stores.locate import ENVIRONMENT as STORE_VARIABLE
 
 TABLE = "serve"
@@ -72,11 +73,24 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     settling: Annotated[
         float, _setting("seconds, at most, that lapsed resources are kept for their holders", ge=0, le=86400)
     ] = 300.0
+    leases_per_holder: Annotated[
+        int, _setting("how many leases a holder may have at once; 0: any number", ge=0, le=1 << 53)
+    ] = 0
+    leases_per_tenant: Annotated[
+        int, _setting("how many leases a tenant may have at once; 0: any number", ge=0, le=1 << 53)
+    ] = 0
     stop_timeout: Annotated[
         float, _setting("seconds for requests under way to be finished at a stop", ge=0, le=3600)
     ] = 10.0
     log_level: Annotated[str, _setting("debug, info, warning or error")] = "info"
     log_requests: Annotated[bool, _setting("log every request, not only what went wrong")] = True
+
+    @property
+    def quotas(self) -> Quotas:
+        """Return how many leases there may be."""
+        return Quotas(
+            leases_per_holder=self.leases_per_holder or None, leases_per_tenant=self.leases_per_tenant or None
+        )
 
     @property
     def is_tls(self) -> bool:

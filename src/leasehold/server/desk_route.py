@@ -35,6 +35,7 @@ from leasehold.engine.wire import Garbled, Wire, read_request, spell_reply
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.kernel.ledger.commands import LOCAL, Caller
 from leasehold.server.answers import Answers
+from leasehold.server.carried import Carried
 from leasehold.server.clerk import Clerk
 from leasehold.server.doorbells import Doorbells
 from leasehold.server.follower import Follower
@@ -150,7 +151,11 @@ class DeskRoute:
             request_id, items = read_request(body)
         except Garbled as error:
             raise InvalidInput(str(error), field="items") from error
-        outcomes = await self._clerk.carry_out(caller, self._desk_for(caller), items)
+        carried = Carried(caller)
+        try:
+            outcomes = await self._clerk.carry_out(caller, self._desk_for(caller), items, carried.take_in)
+        finally:
+            carried.note(scope)
         await _reply(send, spell_reply(request_id, outcomes))
 
     async def _answer_wait(self, scope: Scope, receive: Receive, send: Send, caller: Caller) -> None:

@@ -26,7 +26,7 @@ from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import event_type, sought, whole_number
 from leasehold.enforcing.asgi import Receive, Scope, Send
 from leasehold.engine.port import EntryQuery
-from leasehold.engine.questions import FindHead, Followed, FollowLedger
+from leasehold.engine.questions import FindHead, FollowLedger
 from leasehold.errors import InvalidInput, LeaseholdError
 from leasehold.server.identity import CALLER
 from leasehold.server.problems import ServerBusy, ServerStopping, problem
@@ -144,7 +144,7 @@ class Stream:
                 self._position = known[-1].entry.position
                 return list(filter(self._filter.takes, known))
         admitted_at = recent.access_changed
-        followed: Followed = await self._session.ask(self._filter.question(self._position))
+        followed = await self._session.ask(self._filter.question(self._position))
         self._note_admission(admitted_at)
         if followed.entries:
             self._position = followed.entries[-1].position

@@ -39,6 +39,7 @@ from leasehold.server.sessions import TENANT
 
 REQUEST_ID = "leasehold.request_id"
 LEASE = "leasehold.lease"
+OPERATIONS = "leasehold.operations"
 CODE = "leasehold.code"
 """Which lease a request is about, and why it was refused, for the log: under these names in its scope."""
 
@@ -210,9 +211,10 @@ class Front:
         caller = scope.get(CALLER)
         if caller is not None and caller.access:
             fields["access_key"] = caller.access
-        for name, key in (("tenant", TENANT), ("lease", LEASE), ("code", CODE)):
-            if scope.get(key):
-                fields[name] = scope[key]
+        lease = scope.get("path_params", {}).get("lease_id")  # As the router has read it.
+        known = {"operations": scope.get(OPERATIONS), "tenant": scope.get(TENANT)}
+        known |= {"lease": scope.get(LEASE) or lease, "code": scope.get(CODE)}
+        fields |= {name: value for name, value in known.items() if value}
         if answer.code:
             fields["code"] = answer.code
         if answer.note:

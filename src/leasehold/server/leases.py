@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, QueryParameter
 from msgspec.structs import asdict
 
 from leasehold.client.aio.reader import AsyncReader
-from leasehold.client.inputs import duration_ns
+from leasehold.client.inputs import duration_ns, facts_of
 from leasehold.errors import error_of
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import Acquire, Wanted
@@ -66,7 +66,7 @@ async def acquire(terms: Holding, data: AcquireBody) -> GrantBody:
         adopt=data.adopt,
         max_renewals=data.max_renewals,
         bound_to_boot=False,
-        metadata=data.metadata,
+        metadata=facts_of(data.metadata, data.reason),
         config_version=data.config_version,
         zone_version=data.zone_version,
         scope=None if data.scope is None else Scope(**asdict(data.scope)),

@@ -15,7 +15,7 @@ _ENTRY_EXAMPLE = {
     "at": "2026-11-17T12:00:00.000000Z",
     "actor": "ann",
     "tenant": "default",
-    "lease_id": "01999b2a5c7d7b0e8f3a6c1d2e4f5a6b",
+    "lease_id": "01999b2a-5c7d-7b0e-8f3a-6c1d2e4f5a6b",
     "resource": "report-42",
     "holder": "ann",
     "token": 229613453148161,

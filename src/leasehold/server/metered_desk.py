@@ -11,7 +11,7 @@ from typing import Any
 from leasehold.engine.bells import Bells
 from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
-from leasehold.engine.questions import Question
+from leasehold.engine.questions import AnswerType, Question
 from leasehold.kernel.ledger.commands import Command
 from leasehold.server.meters import Meters
 
@@ -62,7 +62,7 @@ class MeteredDesk:
             self._meters.operation(_kind(command), failure, time.perf_counter() - began)
         return failure
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Answer a question as of one moment."""
         began = time.perf_counter()
         outcome: Outcome = None
@@ -102,10 +102,10 @@ class MeteredDesk:
 
 
 @cache
-def _is_for_a_page(kind: type[Question]) -> bool:
+def _is_for_a_page(kind: type[Question[Any]]) -> bool:
     """Say whether such a question is for as much as its caller likes."""
     return not {"limit", "query"}.isdisjoint(kind.__struct_fields__)
 
 
-def _kind(asked: Command | Question) -> str:
+def _kind(asked: Command | Question[Any]) -> str:
     return str(asked.__struct_config__.tag)

@@ -6,6 +6,7 @@ refuses every command and question; without a good access key it is never called
 the query or the body: a `/` inside a path parameter would be another path.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from functools import cache
@@ -83,7 +84,7 @@ class JsonRequest(Request[Any, Any, Any]):
             try:
                 msgspec.convert(body, taken.annotation)
             except msgspec.ValidationError as error:
-                raise _unlike(error) from None
+                raise _unlike(error, taken.annotation) from None
         return body
 
 
@@ -241,11 +242,23 @@ def _ours(error: Exception) -> Exception:
             return error
 
 
-def _unlike(error: msgspec.ValidationError) -> InvalidInput:
-    """Return what is said about a body whose types are not those of the document."""
+_FIELD_PROBLEM = re.compile("Object (missing required|contains unknown) field (.+)")
+
+
+def _unlike(error: msgspec.ValidationError, taken: Any) -> InvalidInput:
+    """Return what is said about a body that is not like the type that the document has for it."""
     said, _, place = str(error).replace("`", "").partition(" - at $")
-    field = place.lstrip(".") or None
-    return InvalidInput(said if field is None else f"{field}: {said}", field=field)
+    place = place.lstrip(".")
+    problem = _FIELD_PROBLEM.fullmatch(said)
+    if problem is None:
+        return InvalidInput(f"{place}: {said}" if place else said, field=place or None)
+    name = problem[2]
+    field = f"{place}.{name}" if place else name
+    if problem[1] == "missing required":
+        return InvalidInput(f"the body lacks the field {field!r:.80}, which is required", field=field)
+    near = [] if place else get_close_matches(name, getattr(taken, "__struct_encode_fields__", ()), n=1)
+    step = f"did you mean {near[0]!r}?" if near else "/openapi.json lists what it takes"
+    return InvalidInput(f"the body takes no field {field!r:.80}; {step}", field=field[:80])
 
 
 def _invalid(error: ValidationException) -> InvalidInput:

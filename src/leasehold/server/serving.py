@@ -81,7 +81,7 @@ def serve(configuration: Configuration, *, group: bool, print_key: Callable[[str
     configuration = _within_descriptors(configuration)
     _free_port(configuration)  # A start that is bound to fail records nothing, and makes no key.
     meters = Meters()
-    opening = Opening(group=group, timeout=configuration.store_timeout)
+    opening = Opening(group=group, timeout=configuration.store_timeout, quotas=configuration.quotas)
     registrar = open_registrar(url, opening, observe=meters.batch)
     try:
         with sole_server(_folder_of(registrar.url)):
@@ -125,6 +125,11 @@ def _serve(
     if resumed is not None:
         settling = (resumed.settles_until - resumed.tick.value) / NANOSECONDS_PER_SECOND
         _log("what lapsed while no server was up is kept for its holders", settling_seconds=settling)
+    if configuration.anonymous:
+        _logger.warning(
+            "every program on this machine is let in without an access key, with all rights; leave out "
+            "anonymous to have keys asked for"
+        )
     key = access.first_key(registrar)
     if key is not None:
         print_key(key)

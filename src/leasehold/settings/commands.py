@@ -9,6 +9,7 @@ from leasehold.cli.output import Output, local_time
 from leasehold.cli.parser import Commands, Group
 
 if TYPE_CHECKING:
+    from leasehold.files.names import FileName
     from leasehold.settings.catalog import Value
     from leasehold.settings.questions import SettingState
 
@@ -136,10 +137,17 @@ def _row(one: "SettingState") -> list[str]:
 
 def _get(arguments: Namespace, out: Output) -> None:
     with connected(arguments) as client:
-        value = client.settings.get(arguments.key, resource=arguments.resource)
+        value = client.settings.get(arguments.key, resource=_name(arguments))
     out.answer(
         {"key": arguments.key, "value": value, "resource": arguments.resource or None}, _spelled(value)
     )
+
+
+def _name(arguments: Namespace) -> "FileName":
+    """Return the resource that was named, which has been read already."""
+    from leasehold.files.names import FileName
+
+    return FileName(arguments.resource, arguments.resource)
 
 
 def _set(arguments: Namespace, out: Output) -> None:
@@ -153,15 +161,16 @@ def _reset(arguments: Namespace, out: Output) -> None:
 def _change(arguments: Namespace, out: Output, value: "Value | None") -> None:
     with connected(arguments, create=True) as client:
         if value is None:
-            changed = client.settings.reset(arguments.key, resource=arguments.resource)
+            changed = client.settings.reset(arguments.key, resource=_name(arguments))
         else:
-            changed = client.settings.set(arguments.key, value, resource=arguments.resource)
+            changed = client.settings.set(arguments.key, value, resource=_name(arguments))
     if out.as_json:
         shape = {"key": changed.key, "before": changed.before, "value": changed.value}
         out.json({**shape, "resource": changed.resource or None})
         return
     where = f" for {displayed(changed.resource)}" if changed.resource else ""
-    out.line(f"{changed.key}{where}: {_spelled(changed.value)} (was {_spelled(changed.before)})")
+    was = "as before" if changed.before == changed.value else f"was {_spelled(changed.before)}"
+    out.line(f"{changed.key}{where}: {_spelled(changed.value)} ({was})")
 
 
 def _spelled(value: "Value") -> str:

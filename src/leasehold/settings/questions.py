@@ -46,18 +46,16 @@ class Effective(msgspec.Struct, frozen=True, kw_only=True):
     history_retention_days: int
 
 
-class ListSettings(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_settings"):
+class ListSettings(Question[list[SettingState]], frozen=True, kw_only=True, tag="list_settings"):
     """Ask for every setting, and every value that was set for one resource."""
 
-    answer = list[SettingState]
     right = Right.LOOK
     tells_time = False
 
 
-class FindEffective(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_effective_settings"):
+class FindEffective(Question[Effective], frozen=True, kw_only=True, tag="find_effective_settings"):
     """Ask what is in force, for a resource or in general."""
 
-    answer = Effective
     right = Right.LOOK
     tells_time = False
 

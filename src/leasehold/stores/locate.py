@@ -1,4 +1,4 @@
-"""Which store a program means when it does not say.
+"""Which store a program means when it does not say, and whose leases there.
 
 In this order: what the caller gives; `LEASEHOLD_URL`; git's setting `leasehold.url`; the nearest folder
 `.leasehold` from here upwards; a new one, at the top of the git work tree or else right here. A work tree
@@ -6,10 +6,19 @@ that was added to a repository (`git worktree add`) shares the store of the repo
 
 Addresses that are not absolute count from the working directory. Only what git says counts from the top of
 the main work tree: programs in different folders of it have to agree on one store.
+
+In a git work tree only git knows what is set there: settings can be in files that others include, for one
+work tree, for a user, for a machine or in the environment. If git is missing, slow or refuses, nothing is
+guessed: `StoreUnusable`, because another store in the place of the one that is named would grant what is held
+there. Outside of a repository git is not needed, and not asked.
+
+Whose leases: what the caller gives; `LEASEHOLD_TENANT`; git's setting `leasehold.tenant`, which belongs to
+the repository's store and does not count where the caller or the environment names another; else `default`.
 """
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from leasehold import git
 from leasehold.engine.port import Store
@@ -21,6 +30,13 @@ FOLDER = ".leasehold"
 _MARKS = ("identity", "leases.db")
 """What makes a folder a store, or one that has lost its identity: to open that tells what is wrong."""
 ENVIRONMENT = "LEASEHOLD_URL"
+URL_SETTING = "leasehold.url"
+"""Git's setting for the store of a repository."""
+TENANT_SETTING = "leasehold.tenant"
+"""Git's setting for whose leases a repository has in that store."""
+_TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
+_TENANT = "default"
+_IN_EVERY_REPOSITORY = "core.repositoryformatversion"
 _SECONDS = 5.0
 
 
@@ -36,10 +52,38 @@ def locate(url: str | None = None, start: Path | None = None) -> str:
 
 def named(url: str | None = None, start: Path | None = None) -> str | None:
     """Return the address that somebody has named: the caller, the environment or git; None if nobody has."""
+    return place_of(url, _TENANT, start).address
+
+
+def tenant_of(tenant: str | None, url: str | os.PathLike[str] | None = None) -> str:
+    """Return whose leases are meant, in the store that the caller gives, or has not given."""
+    if tenant is not None:
+        return tenant
+    if url is not None:
+        return os.environ.get(_TENANT_ENVIRONMENT) or _TENANT
+    return place_of().tenant
+
+
+class Place(NamedTuple):
+    """Where leases are, and whose."""
+
+    address: str | None
+    """What somebody has named; None: it is the nearest store."""
+    tenant: str
+
+
+def place_of(url: str | None = None, tenant: str | None = None, start: Path | None = None) -> Place:
+    """Return the place that the caller, the environment or git names; git is asked once, if it has to be."""
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
-    said = url or os.environ.get(ENVIRONMENT)
-    return said or _git_setting((start or _working_directory()).absolute())
+    address = url or os.environ.get(ENVIRONMENT)
+    whose = tenant or os.environ.get(_TENANT_ENVIRONMENT)
+    top = None if address else _own_tree((start or _working_directory()).absolute())
+    if top is not None:
+        settings = _settings(top)
+        address = _git_address(settings.get(URL_SETTING, "").strip(), top)
+        whose = whose or settings.get(TENANT_SETTING, "").strip()
+    return Place(address or None, whose or _TENANT)
 
 
 def is_store(path: Path) -> bool:
@@ -117,9 +161,14 @@ def _working_directory() -> Path:
         ) from None
 
 
+def _own_tree(here: Path) -> Path | None:
+    """Return the top of the work tree around a folder; None: there is none."""
+    return next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+
+
 def _work_tree(here: Path) -> Path | None:
     """Return the top of the main work tree of the repository around a folder; None: there is none."""
-    top = next((folder for folder in (here, *here.parents) if _is_there(folder / ".git")), None)
+    top = _own_tree(here)
     return None if top is None else _main_tree(top)
 
 
@@ -151,15 +200,35 @@ def _is_there(path: Path) -> bool:
         return True
 
 
-def _git_setting(here: Path) -> str | None:
-    top = _work_tree(here)
-    if top is None:
-        return None
-    try:
-        setting = (git.ask(str(here), "config", "--get", "leasehold.url", seconds=_SECONDS) or "").strip()
-    except OSError:  # a work tree without a usable git has no settings
-        return None
+def _git_address(setting: str, top: Path) -> str | None:
+    """Return the address that git's setting is; None if it is not set."""
     if not setting or is_server(setting):
         return setting or None
     path = sqlite_path(setting)
-    return setting if path is None else f"sqlite:///{top / os.path.expanduser(path)}"
+    return setting if path is None else f"sqlite:///{_main_tree(top) / os.path.expanduser(path)}"
+
+
+def _settings(top: Path) -> dict[str, str]:
+    """Return git's settings for a work tree; raise StoreUnusable if git does not tell."""
+    try:
+        listing = git.ask(str(top), "config", "--null", "--list", seconds=_SECONDS)
+        entries = (entry.partition("\n") for entry in (listing or "").split("\0"))
+        found = {key: value for key, _, value in entries}
+        # Of a repository that it does not trust, git keeps its settings to itself, without a word. So there
+        # has to be one that every repository has; in one that was made by hand, git must know where it is.
+        is_told = _IN_EVERY_REPOSITORY in found or git.ask(
+            str(top), "rev-parse", "--git-dir", seconds=_SECONDS
+        )
+    except OSError as error:
+        raise _untold(top, str(error)) from error
+    if listing is None or not is_told:
+        raise _untold(top, f"it refuses (`git -C {top} status` tells why)")
+    return found
+
+
+def _untold(top: Path, problem: str) -> StoreUnusable:
+    return StoreUnusable(
+        f"{top} is a git work tree, and git cannot be asked which store is meant there: {problem}; "
+        f"name the store by --store or {ENVIRONMENT}",
+        path=str(top),
+    )

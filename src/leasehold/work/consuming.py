@@ -16,10 +16,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from leasehold.client.inputs import text, whole_number
 from leasehold.client.session import AnySession
-from leasehold.errors import InvalidInput, LimitExceeded
+from leasehold.errors import InvalidInput, LimitExceeded, error_of
 from leasehold.kernel.ledger.limits import REASON_BYTES
 from leasehold.work.law.answers import Acquired
+from leasehold.work.law.check import check_domain, check_offset
 
 CONCURRENCY_MAXIMUM = 1_000
 """Of one consumer. Each worker of a blocking one is a thread, from the beginning."""
@@ -131,6 +133,8 @@ class Held:
         self.verdict: Literal["succeed", "fail"] | None = None
         """What became of the last attempt, as long as the registrar has not heard of it."""
         self.reason = ""
+        self.error: Exception | None = None
+        """What the last attempt has raised."""
         self.request_id = ""
 
     def believe(self, sent_ns: int, expires_in_ns: int | None) -> None:
@@ -322,10 +326,14 @@ def checked_concurrency(concurrency: int) -> int:
 
 
 def checked_item(item: object) -> Item:
-    """Return what a source has yielded, if it has the parts of a message."""
-    if isinstance(item, tuple | list) and len(item) == 3:
-        return item[0], item[1], item[2]
-    raise InvalidInput(f"source must yield (domain, offset, payload), not {item!r:.80}", field="source")
+    """Return what a source has yielded; refuse what can never be a message."""
+    if not (isinstance(item, tuple | list) and len(item) == 3):
+        raise InvalidInput(f"source must yield (domain, offset, payload), not {item!r:.80}", field="source")
+    domain, offset = text("domain", item[0]), whole_number("offset", item[1])
+    refusal = check_domain(domain) or check_offset(offset)
+    if refusal is not None:
+        raise error_of(refusal)
+    return domain, offset, item[2]
 
 
 def reason_of(error: BaseException) -> str:

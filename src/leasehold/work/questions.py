@@ -85,10 +85,9 @@ class FailedOffset(msgspec.Struct, frozen=True, kw_only=True):
     failed_at_ns: int | None
 
 
-class FindDomain(Question, frozen=True, kw_only=True, omit_defaults=True, tag="work_find_domain"):
+class FindDomain(Question[DomainState], frozen=True, kw_only=True, tag="work_find_domain"):
     """Ask how a domain stands; one that nobody has ever used is idle."""
 
-    answer = DomainState
     right = Right.LOOK
 
     domain: str
@@ -96,29 +95,26 @@ class FindDomain(Question, frozen=True, kw_only=True, omit_defaults=True, tag="w
     limit: int = 100
 
 
-class ListDomains(Question, frozen=True, kw_only=True, omit_defaults=True, tag="work_list_domains"):
+class ListDomains(Question[list[DomainState]], frozen=True, kw_only=True, tag="work_list_domains"):
     """Ask for a page of domains, in the order of their names, without their ranges."""
 
-    answer = list[DomainState]
     right = Right.LOOK
 
     after: str = ""
     limit: int = 100
 
 
-class FindWatermark(Question, frozen=True, kw_only=True, omit_defaults=True, tag="work_find_watermark"):
+class FindWatermark(Question[int], frozen=True, kw_only=True, tag="work_find_watermark"):
     """Ask below which offset everything is terminal."""
 
-    answer = int
     right = Right.LOOK
 
     domain: str
 
 
-class ListFailed(Question, frozen=True, kw_only=True, omit_defaults=True, tag="work_list_failed"):
+class ListFailed(Question[list[FailedOffset]], frozen=True, kw_only=True, tag="work_list_failed"):
     """Ask for a page of offsets that were given up, lowest first, with why."""
 
-    answer = list[FailedOffset]
     right = Right.LOOK
 
     domain: str
@@ -166,7 +162,7 @@ def list_failed(registrar: Registrar, question: ListFailed, snapshot: Snapshot) 
     return [_failed(snapshot, tenant, domain, offset) for offset in page]
 
 
-REPLIES: dict[type[Question], Any] = {
+REPLIES: dict[type[Question[Any]], Any] = {
     FindDomain: find_domain,
     ListDomains: list_domains,
     FindWatermark: find_watermark,

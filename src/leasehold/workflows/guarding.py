@@ -47,6 +47,9 @@ _ENDS = {
 }
 
 logger = logging.getLogger("leasehold.workflows")
+logger.addHandler(
+    logging.NullHandler()
+)  # A refusal is raised as well: who has set up no logs need not see both.
 
 
 class OutOfTime(Exception):

@@ -52,10 +52,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """The lease that was asked about, whether it is the workflow's or not."""
 
 
-class FindWorkflow(Question, frozen=True, kw_only=True, omit_defaults=True, tag="find_workflow"):
+class FindWorkflow(Question[Known], frozen=True, kw_only=True, tag="find_workflow"):
     """Ask how a workflow stands, and about one of its actions, a guard's position, or a lease."""
 
-    answer = Known
     right = Right.LOOK
 
     workflow_id: str
@@ -64,20 +63,18 @@ class FindWorkflow(Question, frozen=True, kw_only=True, omit_defaults=True, tag=
     lease_id: str = ""
 
 
-class ListWorkflows(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_workflows"):
+class ListWorkflows(Question[list[WorkflowStatus]], frozen=True, kw_only=True, tag="list_workflows"):
     """Ask for one page of workflows, in the order of their ids."""
 
-    answer = list[WorkflowStatus]
     right = Right.LOOK
 
     after: str = ""
     limit: int = 100
 
 
-class ListSubscriptions(Question, frozen=True, kw_only=True, omit_defaults=True, tag="list_subscriptions"):
+class ListSubscriptions(Question[list[Subscription]], frozen=True, kw_only=True, tag="list_subscriptions"):
     """Ask who reads the bus, and how far each has come."""
 
-    answer = list[Subscription]
     right = Right.LOOK
     tells_time = False
 
@@ -120,7 +117,7 @@ def list_subscriptions(
     return _scanned(snapshot, Scan(*all_of(question.one_tenant, SUBSCRIPTION)))
 
 
-REPLIES: Mapping[type[Question], Reply] = {
+REPLIES: Mapping[type[Question[Any]], Reply] = {
     FindWorkflow: find_workflow,
     ListSubscriptions: list_subscriptions,
     ListWorkflows: list_workflows,

@@ -81,6 +81,19 @@ def test_each_kind_of_answer_is_an_error_of_its_own(reply: bytes, kind: type[Exc
     assert unknown == issubclass(kind, leasehold.StoreFailed)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        http("501 Unsupported method", b"<html>", content_type="text/html"),
+        http("404 Not Found", _problem("PATH_NOT_FOUND")),
+    ],
+)
+def test_what_is_not_a_server_of_ours_has_its_address_checked(reply: bytes) -> None:
+    with Scripted(lambda count, asked: [reply]) as server:
+        error = _acquire(f"{server.url}/somewhere")
+    assert "check the address" in str(error)
+
+
 def test_what_a_server_says_of_a_problem_are_facts_and_nothing_else() -> None:
     body = _problem("HELD", holder="bob", exit_code=0, with_traceback=1, message="x", self=2, _x=3)
     with Scripted(lambda count, asked: [http("409 Conflict", body)]) as server:
@@ -197,7 +210,7 @@ def test_an_address_that_cannot_be_a_servers_is_refused_and_its_secrets_are_not_
 
 
 def test_quotas_are_up_to_the_server() -> None:
-    with pytest.raises(leasehold.InvalidInput, match="at the server"):
+    with pytest.raises(leasehold.InvalidInput, match="leasehold serve --leases-per-holder"):
         leasehold.connect("http://127.0.0.1:9", leases_per_holder=3)
 
 

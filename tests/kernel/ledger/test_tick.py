@@ -28,6 +28,10 @@ def test_a_later_tick_is_on_the_same_clock() -> None:
     assert Tick(value=10, era=3, rate=50).after(7) == Tick(value=17, era=3, rate=50)
 
 
+def test_another_tick_of_the_same_clock_differs_in_its_value_only() -> None:
+    assert Tick(value=5, era=2, rate=1_000).at(3) == Tick(value=3, era=2, rate=1_000)
+
+
 def test_a_tick_counts_nanoseconds_of_the_first_era_unless_it_says_otherwise() -> None:
     assert Tick(value=1) == Tick(value=1, era=1, rate=NANOSECONDS_PER_SECOND)
     assert NANOSECONDS_PER_SECOND == 1_000_000_000

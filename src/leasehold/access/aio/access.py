@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from leasehold.access.law.commands import CreateAccessKey, RevokeAccessKey, RotateAccessKey
 from leasehold.access.law.model import ALL, AccessKey, Role
-from leasehold.access.questions import Bearer, FindBearer, ListAccessKeys
+from leasehold.access.questions import FindBearer, ListAccessKeys
 from leasehold.access.secret import IssuedKey, KeyText, drawn, redrawn
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import Duration, duration_ns, name, several, text
@@ -22,6 +22,9 @@ class AsyncAccess:
 
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
+
+    def __repr__(self) -> str:
+        return self._session.face("access keys")
 
     async def create(
         self,
@@ -95,7 +98,7 @@ class AsyncAccess:
 
     async def bearer(self) -> AccessKey | None:
         """Return the key that this client shows; None if it has the store at hand."""
-        found: Bearer = await self._session.ask(FindBearer())
+        found = await self._session.ask(FindBearer())
         return found.key
 
     async def _issued(self, command: CreateAccessKey | RotateAccessKey, key: KeyText) -> IssuedKey:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from leasehold.access.law.commands import CreateAccessKey, RevokeAccessKey, RotateAccessKey
 from leasehold.access.law.model import ALL, AccessKey, Role
-from leasehold.access.questions import Bearer, FindBearer, ListAccessKeys
+from leasehold.access.questions import FindBearer, ListAccessKeys
 from leasehold.access.secret import IssuedKey, KeyText, drawn, redrawn
 from leasehold.client.blocking.session import Session
 from leasehold.client.inputs import Duration, duration_ns, name, several, text
@@ -23,6 +23,9 @@ class Access:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    def __repr__(self) -> str:
+        return self._session.face("access keys")
 
     def create(
         self,
@@ -96,7 +99,7 @@ class Access:
 
     def bearer(self) -> AccessKey | None:
         """Return the key that this client shows; None if it has the store at hand."""
-        found: Bearer = self._session.ask(FindBearer())
+        found = self._session.ask(FindBearer())
         return found.key
 
     def _issued(self, command: CreateAccessKey | RotateAccessKey, key: KeyText) -> IssuedKey:

@@ -1,7 +1,5 @@
 """The chapter about workflows: one orchestrator at a time, and what becomes of the one before."""
 
-import logging
-
 from leasehold.cli.demo_parts.narration import Story
 from leasehold.client.blocking.client import Client
 from leasehold.client.connect import connect
@@ -16,13 +14,8 @@ _ORDER = "order-7"
 def lead_a_workflow(story: Story, url: str, number: int) -> None:
     """Let a workflow be led, handed off and led on, and let who led it first come back."""
     story.heading(f"{number}. A workflow has one orchestrator, and guards know which")
-    log = logging.getLogger("leasehold.workflows")
-    log.disabled = True  # The refusals are told here.
-    try:
-        with connect(url, holder="ada") as ada, connect(url, holder="ben") as ben:
-            _lead(story, ada, ben)
-    finally:
-        log.disabled = False
+    with connect(url, holder="ada") as ada, connect(url, holder="ben") as ben:
+        _lead(story, ada, ben)
 
 
 def _lead(story: Story, ada: Client, ben: Client) -> None:

@@ -123,20 +123,9 @@ def _release(held: "Block", *, completed: bool) -> None:
         say_on_stderr(f"leasehold: {error}. What is held ends by itself")
         return
     if not held_to_the_end:
-        raise _ended_unnoticed(held.parts())
+        from leasehold.client.held import ended_unnoticed
 
-
-def _ended_unnoticed(leases: "Sequence[HeldLease]") -> LeaseLost:
-    first, *others = leases
-    if others:
-        which = f"one of the leases on {', '.join(lease.resource for lease in leases)}"
-    else:
-        which = f"lease {first.lease_id} on {first.resource}"
-    facts = {"lease_id": first.lease_id, "resource": first.resource, "token": first.token}
-    return LeaseLost(
-        f"{which} had ended before the command did; what the command did last may have happened without it",
-        **({} if others else facts),
-    )
+        raise ended_unnoticed(held.parts(), "command")
 
 
 class _Ward:
@@ -175,7 +164,7 @@ class _Ward:
             losses = [lease.lost.error for lease in self._leases if lease.lost.error is not None]
             if losses:
                 self.end()
-                raise LeaseLost(f"{losses[0]}. The command was ended", **losses[0].facts)
+                raise LeaseLost(f"{losses[0]}. The command was ended", **losses[0].facts) from losses[0]
             if self._launcher.descriptor in ready:
                 return self._exit_code()
 

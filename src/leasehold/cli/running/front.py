@@ -11,6 +11,7 @@ import os
 import signal
 from argparse import Namespace
 
+from leasehold.cli.naming import displayed
 from leasehold.cli.running.board import ENDING_SECONDS, FRONT_VARIABLE, Board
 from leasehold.cli.running.descendants import adopt_orphans, descendants, end_descendants, send
 from leasehold.errors import LeaseLost
@@ -101,8 +102,9 @@ def _step_in(keeper_process: int, board: Board, arguments: Namespace) -> None:
 def _lost(arguments: Namespace, what_happened: str) -> LeaseLost:
     first, *others = arguments.resources
     leases = "leases" if others else "lease"
+    names = ", ".join(map(displayed, arguments.resources))
     return LeaseLost(
-        f"the process that kept the {leases} on {', '.join(arguments.resources)} {what_happened}, so the "
-        f"{leases} can no longer be trusted. The command was ended; run it again",
+        f"the process that kept the {leases} on {names} {what_happened}, so the {leases} can no "
+        "longer be trusted. The command was ended; run it again",
         **({} if others else {"resource": first}),
     )

@@ -1,5 +1,6 @@
 """Something on its way that can be awaited, or entered as a context manager."""
 
+import inspect
 from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
@@ -25,6 +26,11 @@ class AsyncAcquisition(Coroutine[Any, Any, _Target]):
     def __init__(self, coroutine: Coroutine[Any, Any, _Target]) -> None:
         self._coroutine = coroutine
         self._target: _Target | None = None
+
+    def __repr__(self) -> str:
+        if inspect.getcoroutinestate(self._coroutine) == inspect.CORO_CREATED:
+            return "<acquisition that has not begun: await it, or enter it with `async with`>"
+        return f"<acquisition of {self._target!r}>" if self._target is not None else "<acquisition under way>"
 
     def __await__(self) -> Generator[Any, Any, _Target]:
         return self._coroutine.__await__()

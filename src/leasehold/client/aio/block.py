@@ -1,7 +1,8 @@
 """The body of a `with` statement that runs under one lease, or under several.
 
 They are released at the end of the block. If one was lost meanwhile, the end of the block raises `LeaseLost`,
-unless the body is already raising something of its own.
+unless the body is already raising something of its own. That they could not be released is raised only if
+there is neither.
 """
 
 from abc import ABC, abstractmethod
@@ -10,7 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from leasehold.client.aio.loss import AsyncBody
-from leasehold.errors import ClientClosed, LeaseholdError, LeaseLost, StoreError
+from leasehold.client.held import ended_unnoticed
+from leasehold.errors import LeaseholdError
 from leasehold.kernel.lease.model import ReleaseReason
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class AsyncBlock(ABC):
         try:
             self._body = AsyncBody()
             for one in self.parts():
-                one.body = self._body
+                one.bodies.append(self._body)
             self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
         except BaseException as error:
             self._leave(None)
@@ -72,23 +74,25 @@ class AsyncBlock(ABC):
         reason = ReleaseReason.COMPLETED if error is None else ReleaseReason.ABORTED
         try:
             held_to_the_end = await self.release(reason)
-        except (StoreError, ClientClosed):
-            # What the body raised, or the loss, says more than that the lease has to expire by itself.
+        except LeaseholdError:
+            # Whatever kept it from being released: what the body raised, or the loss, says more than that
+            # the lease has to expire by itself.
             if error is None and not losses:
                 raise
             held_to_the_end = True
         if error is not None and not interrupted:
             return
         if losses:
-            raise losses[0].with_traceback(None) from error
+            raise losses[0].with_traceback(None)  # Not `from error`: it may have a cause of its own.
         if not held_to_the_end:
-            raise _ended_unnoticed(here)
+            raise ended_unnoticed(here, "block")
 
     def _leave(self, error: BaseException | None) -> bool:
         """Let no loss stop anything here any more; return whether `error` is what a loss has done."""
         body, self._body = self._body, None
         for one in self.parts():
-            one.body = None
+            if body in one.bodies:
+                one.bodies.remove(body)
         return body is not None and body.leave(error)
 
     def _give_back(self) -> None:
@@ -96,14 +100,3 @@ class AsyncBlock(ABC):
         held = [one for one in self.parts() if one.kept is not None and one.belongs_elsewhere() is None]
         if held:
             self._holdings.give_back(tuple(one.lease_id for one in held), held[0].holder)
-
-
-def _ended_unnoticed(leases: "Sequence[AsyncHeldLease]") -> LeaseholdError:
-    first = leases[0]
-    which = f"lease {first.lease_id} on {first.resource}" if len(leases) == 1 else "one of the leases"
-    return LeaseLost(
-        f"{which} had ended before its block did; what the block did last may have happened without it",
-        lease_id=first.lease_id,
-        resource=first.resource,
-        token=first.token,
-    )

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from leasehold.client.aio.lookout import Lookout
 from leasehold.client.waits import LOOK_EVERY_SECONDS
 from leasehold.engine.desk import Desk, Outcome
-from leasehold.engine.questions import FindWon, Question
+from leasehold.engine.questions import AnswerType, FindWon, Question
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.ledger.commands import Command
 
@@ -119,7 +119,7 @@ class AsyncCalls:
         del question
         return None
 
-    async def ask(self, question: Question) -> Any:
+    async def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Ask a question, without holding up the event loop."""
         return await asyncio.to_thread(self._desk.ask, question)
 

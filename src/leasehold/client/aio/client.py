@@ -27,8 +27,8 @@ from leasehold.client.inputs import (
     callback,
     claim_ids,
     duration_ns,
+    facts_of,
     granted,
-    mapping,
     parse,
     sought,
     text,
@@ -128,6 +128,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         adopt: bool = False,
         max_renewals: int = -1,
         metadata: Mapping[str, Any] | None = None,
+        reason: str = "",
         config_version: str = "",
         zone_version: str = "",
         survives_reboot: bool = False,
@@ -147,8 +148,9 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         that time, `Deadlock` if waiting would never end, and `AlreadyHeld` if this holder holds it and
         `adopt` is not set. `lock_delay` keeps it closed to others for so many seconds after the lease has
         expired or was revoked. `request_id` makes a later call with the same arguments a retry of this one.
-        `on_lost` is called once, from a background thread, if the lease is lost. A lease with a `scope` or a
-        `budget` can be derived from; without a scope it allows nothing.
+        `on_lost` is called once, from a background thread, if the lease is lost. `reason` says what it is
+        for, to whoever is refused meanwhile. A lease with a `scope` or a `budget` can be derived from;
+        without a scope it allows nothing.
         """
         patience = 0 if wait is None else patience_ns(wait)
         lease_id, request = claim_ids(self._session.ids, request_id)
@@ -161,7 +163,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
             mode=mode if mode is Mode.EXCLUSIVE else parse("mode", Mode, mode),
             adopt=adopt,
             max_renewals=whole_number("max_renewals", max_renewals),
-            metadata={} if metadata is None else mapping("metadata", metadata),
+            metadata=facts_of(metadata, reason),
             config_version=text("config_version", config_version),
             zone_version=text("zone_version", zone_version),
             bound_to_boot=not survives_reboot,
@@ -186,6 +188,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
         mode: Mode | str = Mode.EXCLUSIVE,
         holder: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        reason: str = "",
         survives_reboot: bool = False,
         wait: Duration | bool | None = None,
         priority: int = PRIORITY_USUAL,
@@ -209,7 +212,7 @@ class AsyncClient(AsyncReader, AsyncUpkeep):
             also=tuple(others),
             holder=self._session.holders.current() if holder is None else text("holder", holder),
             ttl_ns=duration_ns("ttl", ttl),
-            metadata={} if metadata is None else mapping("metadata", metadata),
+            metadata=facts_of(metadata, reason),
             bound_to_boot=not survives_reboot,
             wait=patience > 0,
             gives_up=0 < patience < FOREVER_NS,

@@ -5,14 +5,14 @@ import os
 
 from leasehold.client.aio.acquisition import AsyncAcquisition
 from leasehold.client.aio.client import AsyncClient
-from leasehold.client.connect import Opening, check_names, open_desk, quotas_of
+from leasehold.client.connect import Opening, open_desk, quotas_of, tenant_for
 from leasehold.client.inputs import Duration
 
 
 def connect_async(
     url: str | os.PathLike[str] | None = None,
     *,
-    tenant: str = "default",
+    tenant: str | None = None,
     holder: str | None = None,
     durability: str = "full",
     group: bool = False,
@@ -27,7 +27,7 @@ def connect_async(
 
     The arguments are those of `connect`; by default each task is a holder of its own.
     """
-    check_names(tenant, holder)
+    whose = tenant_for(url, tenant, holder)
     opening = Opening(
         durability=durability,
         group=group,
@@ -39,6 +39,6 @@ def connect_async(
 
     async def open_client() -> AsyncClient:
         desk = await asyncio.to_thread(open_desk, url, opening, api_key)
-        return AsyncClient(desk, tenant=tenant, holder=holder)
+        return AsyncClient(desk, tenant=whose, holder=holder)
 
     return AsyncAcquisition(open_client())

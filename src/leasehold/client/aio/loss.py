@@ -14,6 +14,10 @@ class AsyncLoss:
     def __init__(self, lease: AnyHeldLease) -> None:
         self._lease = lease
 
+    def __repr__(self) -> str:
+        how = "not lost" if self._lease.loss is None else f"lost: {self._lease.loss}"
+        return f"<lease {self._lease.lease_id} on {self._lease.resource}, {how}>"
+
     def __bool__(self) -> bool:
         return self._lease.loss is not None
 

@@ -15,7 +15,6 @@ from leasehold.engine.questions import (
     FindHolders,
     FindLease,
     FindWaiters,
-    Followed,
     FollowLedger,
     LeaseStatus,
     ListKeys,
@@ -52,14 +51,12 @@ class AsyncReader:
     async def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
         question = FindLease(tenant=self._session.tenant, lease_id=sought("lease_id", lease_id))
-        found: LeaseStatus | None = await self._session.ask(question)
-        return found
+        return await self._session.ask(question)
 
     async def inspect(self, resource: str) -> list[LeaseStatus]:
         """Return who holds a resource now: since when, until when, under which token, how often renewed."""
         question = FindHolders(tenant=self._session.tenant, resource=sought("resource", resource))
-        found: list[LeaseStatus] = await self._session.ask(question)
-        return found
+        return await self._session.ask(question)
 
     async def certificate(self, lease_id: str, *, holder: str = "") -> str:
         """Return the registrar's signed word that a lease stands, for those who cannot ask the registrar.
@@ -72,8 +69,7 @@ class AsyncReader:
             lease_id=sought("lease_id", lease_id),
             holder=sought("holder", holder),
         )
-        spelled: str = await self._session.ask(question)
-        return spelled
+        return await self._session.ask(question)
 
     async def certificate_keys(self) -> "TrustedKeys":
         """Return the public keys by which certificates of this registrar are checked."""
@@ -84,8 +80,7 @@ class AsyncReader:
     async def children(self, lease_id: str) -> list[LeaseStatus]:
         """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
         question = FindChildren(tenant=self._session.tenant, lease_id=sought("lease_id", lease_id))
-        found: list[LeaseStatus] = await self._session.ask(question)
-        return found
+        return await self._session.ask(question)
 
     async def queue(self, resource: str) -> list[Waiter]:
         """Return who waits for a resource, first in line first: since when, and for how long it may be.
@@ -93,8 +88,7 @@ class AsyncReader:
         For a path, those who wait for something above or below it are in the same queue.
         """
         question = FindWaiters(tenant=self._session.tenant, resource=sought("resource", resource))
-        found: list[Waiter] = await self._session.ask(question)
-        return found
+        return await self._session.ask(question)
 
     async def history(
         self,
@@ -114,13 +108,11 @@ class AsyncReader:
         query = entry_query(
             tenant, lease_id=lease_id, resource=resource, holder=holder, types=types, after=after, limit=limit
         )
-        entries: list[Entry] = await self._session.ask(ReadLedger(tenant=tenant, query=query))
-        return entries
+        return await self._session.ask(ReadLedger(tenant=tenant, query=query))
 
     async def history_begins(self) -> PrunedHistory | None:
         """Return up to where history was pruned, when and by whom; None if it is there from the start."""
-        begins: PrunedHistory | None = await self._session.ask(FindBeginning())
-        return begins
+        return await self._session.ask(FindBeginning())
 
     async def held_at(
         self,
@@ -157,9 +149,7 @@ class AsyncReader:
         position = await self.position() if after is None else after
         while True:
             query = entry_query(self._session.tenant, resource=resource, holder=holder, after=position)
-            followed: Followed = await self._session.ask(
-                FollowLedger(tenant=self._session.tenant, query=query)
-            )
+            followed = await self._session.ask(FollowLedger(tenant=self._session.tenant, query=query))
             for entry in followed.entries:
                 yield entry
                 position = entry.position
@@ -169,13 +159,11 @@ class AsyncReader:
 
     async def head(self) -> Head:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
-        head: Head = await self._session.ask(FindHead())
-        return head
+        return await self._session.ask(FindHead())
 
     async def tally(self) -> Tally:
         """Return counts for monitoring: who holds how many leases, who waits, and how often what happened."""
-        found: Tally = await self._session.ask(TakeTally(tenant=self._session.tenant))
-        return found
+        return await self._session.ask(TakeTally(tenant=self._session.tenant))
 
     async def list(
         self,
@@ -200,6 +188,6 @@ class AsyncReader:
         return await self._page(query)
 
     async def _page(self, query: LeaseQuery) -> Page:
-        statuses: list[LeaseStatus] = await self._session.ask(ListLeases(tenant=query.tenant, query=query))
+        statuses = await self._session.ask(ListLeases(tenant=query.tenant, query=query))
         full = len(statuses) == query.limit
         return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)

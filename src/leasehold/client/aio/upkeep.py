@@ -122,8 +122,7 @@ class AsyncUpkeep:
 
     async def keys(self) -> list[Key]:
         """Return every key that seals the ledger, or did, in the order of their enrolment."""
-        found: list[Key] = await self._session.ask(ListKeys())
-        return found
+        return await self._session.ask(ListKeys())
 
     async def rotate_key(self, *, reason: str = "") -> Key:
         """Put a new key in the place of the one that seals the ledger; return the new one."""

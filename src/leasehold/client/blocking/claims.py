@@ -32,7 +32,7 @@ from leasehold.client.inputs import (
 from leasehold.client.lifetimes import look_after
 from leasehold.client.waits import Claim, ended_since, undoing
 from leasehold.engine.desk import Outcome, answer_of
-from leasehold.engine.questions import IsAnythingDue, LeaseStatus, ListLeases
+from leasehold.engine.questions import IsAnythingDue, ListLeases
 from leasehold.errors import ClientClosed, LeaseholdError, error_of
 from leasehold.kernel.lease.answers import Ended, Granted, Released
 from leasehold.kernel.lease.budget import Budget
@@ -167,6 +167,7 @@ class Claims:
         ours = [held] if held is not None and held.granted.holder == command.holder else []
         (outcome,) = answer_of(self._give_up(command, ours), Released).outcomes
         if isinstance(outcome, Ended):
+            _note_end(ours, [outcome])
             return not outcome.already
         if held is not None and outcome.code is RefusalCode.LEASE_NOT_FOUND:
             return False  # The store was put back to a time before the grant: so it is gone, too.
@@ -179,6 +180,7 @@ class Claims:
             return False
         command = self._release(tuple(one.lease_id for one in ours), ours[0].holder, reason)
         outcomes = answer_of(self._give_up(command, ours), Released).outcomes
+        _note_end(ours, outcomes)
         return not [one for one in outcomes if isinstance(one, Refusal) or one.already]
 
     def release_all(self, holder: str, reason: ReleaseReason | str) -> int:
@@ -186,7 +188,7 @@ class Claims:
         count, after, held = 0, None, self._holdings.held
         while True:
             query = page_query(self._session.tenant, holder=holder, states=[LeaseState.ACTIVE], after=after)
-            page: list[LeaseStatus] = self._session.ask(ListLeases(tenant=query.tenant, query=query))
+            page = self._session.ask(ListLeases(tenant=query.tenant, query=query))
             if not page:
                 return count
             lease_ids = tuple(status.lease.lease_id for status in page)
@@ -270,3 +272,10 @@ class Claims:
         self._session.after_fork_in_child()
         self._holdings.after_fork_in_child()
         self._waiting_room.after_fork_in_child()
+
+
+def _note_end(leases: Sequence[AnyHeldLease], outcomes: Sequence[Ended | Refusal]) -> None:
+    """Let leases that had ended before they were released know how."""
+    for held, outcome in zip(leases, outcomes, strict=False):
+        if isinstance(outcome, Ended) and outcome.already:
+            held.granted = outcome.lease

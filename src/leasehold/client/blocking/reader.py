@@ -16,7 +16,6 @@ from leasehold.engine.questions import (
     FindHolders,
     FindLease,
     FindWaiters,
-    Followed,
     FollowLedger,
     LeaseStatus,
     ListKeys,
@@ -53,14 +52,12 @@ class Reader:
     def get(self, lease_id: str) -> LeaseStatus | None:
         """Return a lease by its id, or None."""
         question = FindLease(tenant=self._session.tenant, lease_id=sought("lease_id", lease_id))
-        found: LeaseStatus | None = self._session.ask(question)
-        return found
+        return self._session.ask(question)
 
     def inspect(self, resource: str) -> list[LeaseStatus]:
         """Return who holds a resource now: since when, until when, under which token, how often renewed."""
         question = FindHolders(tenant=self._session.tenant, resource=sought("resource", resource))
-        found: list[LeaseStatus] = self._session.ask(question)
-        return found
+        return self._session.ask(question)
 
     def certificate(self, lease_id: str, *, holder: str = "") -> str:
         """Return the registrar's signed word that a lease stands, for those who cannot ask the registrar.
@@ -73,8 +70,7 @@ class Reader:
             lease_id=sought("lease_id", lease_id),
             holder=sought("holder", holder),
         )
-        spelled: str = self._session.ask(question)
-        return spelled
+        return self._session.ask(question)
 
     def certificate_keys(self) -> "TrustedKeys":
         """Return the public keys by which certificates of this registrar are checked."""
@@ -85,8 +81,7 @@ class Reader:
     def children(self, lease_id: str) -> list[LeaseStatus]:
         """Return the standing leases that were derived from a lease, at most 100, oldest token first."""
         question = FindChildren(tenant=self._session.tenant, lease_id=sought("lease_id", lease_id))
-        found: list[LeaseStatus] = self._session.ask(question)
-        return found
+        return self._session.ask(question)
 
     def queue(self, resource: str) -> list[Waiter]:
         """Return who waits for a resource, first in line first: since when, and for how long it may be.
@@ -94,8 +89,7 @@ class Reader:
         For a path, those who wait for something above or below it are in the same queue.
         """
         question = FindWaiters(tenant=self._session.tenant, resource=sought("resource", resource))
-        found: list[Waiter] = self._session.ask(question)
-        return found
+        return self._session.ask(question)
 
     def history(
         self,
@@ -115,13 +109,11 @@ class Reader:
         query = entry_query(
             tenant, lease_id=lease_id, resource=resource, holder=holder, types=types, after=after, limit=limit
         )
-        entries: list[Entry] = self._session.ask(ReadLedger(tenant=tenant, query=query))
-        return entries
+        return self._session.ask(ReadLedger(tenant=tenant, query=query))
 
     def history_begins(self) -> PrunedHistory | None:
         """Return up to where history was pruned, when and by whom; None if it is there from the start."""
-        begins: PrunedHistory | None = self._session.ask(FindBeginning())
-        return begins
+        return self._session.ask(FindBeginning())
 
     def held_at(
         self,
@@ -158,7 +150,7 @@ class Reader:
         position = self.position() if after is None else after
         while True:
             query = entry_query(self._session.tenant, resource=resource, holder=holder, after=position)
-            followed: Followed = self._session.ask(FollowLedger(tenant=self._session.tenant, query=query))
+            followed = self._session.ask(FollowLedger(tenant=self._session.tenant, query=query))
             for entry in followed.entries:
                 yield entry
                 position = entry.position
@@ -168,13 +160,11 @@ class Reader:
 
     def head(self) -> Head:
         """Return where the ledger ends. Keep it elsewhere, to `verify` later that nothing was cut off."""
-        head: Head = self._session.ask(FindHead())
-        return head
+        return self._session.ask(FindHead())
 
     def tally(self) -> Tally:
         """Return counts for monitoring: who holds how many leases, who waits, and how often what happened."""
-        found: Tally = self._session.ask(TakeTally(tenant=self._session.tenant))
-        return found
+        return self._session.ask(TakeTally(tenant=self._session.tenant))
 
     def list(
         self,
@@ -199,6 +189,6 @@ class Reader:
         return self._page(query)
 
     def _page(self, query: LeaseQuery) -> Page:
-        statuses: list[LeaseStatus] = self._session.ask(ListLeases(tenant=query.tenant, query=query))
+        statuses = self._session.ask(ListLeases(tenant=query.tenant, query=query))
         full = len(statuses) == query.limit
         return Page(statuses=statuses, next=statuses[-1].lease.lease_id if full else None)

@@ -13,9 +13,10 @@ from leasehold.engine.clock import Clock
 from leasehold.engine.desk import Desk, Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
 from leasehold.engine.port import Progress
-from leasehold.engine.questions import Question
+from leasehold.engine.questions import AnswerType, Question
 from leasehold.engine.trust import Trust
 from leasehold.errors import ClientClosed, JobUnknown, LeaseholdError, StoreError
+from leasehold.kernel.lease.answers import Ended
 from leasehold.kernel.ledger.commands import Command
 
 _RETRIES = 2
@@ -50,6 +51,8 @@ class Session(AnySession):
         unknown: Failure | None = None
         for _ in range(1 + _RETRIES):
             outcome = self.desk.call(command)
+            if isinstance(outcome, Ended):
+                self.hear_of_end(outcome.lease)
             if not isinstance(outcome, Failure) or outcome.code == ClientClosed.code:
                 return outcome
             if not outcome.is_unknown:
@@ -63,7 +66,7 @@ class Session(AnySession):
         # A copy: one failure of the store is the outcome of every command that was on board.
         return unknown.with_facts(request_id=command.request_id)
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Ask a question."""
         return self.desk.ask(question)
 

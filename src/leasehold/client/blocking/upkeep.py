@@ -123,8 +123,7 @@ class Upkeep:
 
     def keys(self) -> list[Key]:
         """Return every key that seals the ledger, or did, in the order of their enrolment."""
-        found: list[Key] = self._session.ask(ListKeys())
-        return found
+        return self._session.ask(ListKeys())
 
     def rotate_key(self, *, reason: str = "") -> Key:
         """Put a new key in the place of the one that seals the ledger; return the new one."""

@@ -26,7 +26,7 @@ from leasehold.engine.bells import Bells
 from leasehold.engine.clock import Ids
 from leasehold.engine.desk import Failure, JobStatus, Outcome
 from leasehold.engine.jobs import Job
-from leasehold.engine.questions import Question
+from leasehold.engine.questions import AnswerType, Question
 from leasehold.engine.wire import CancelJob, FindJob, Item, StartJob
 from leasehold.errors import ClientClosed, InvalidInput, ServerUnreachable
 from leasehold.kernel.ledger.commands import Command
@@ -97,9 +97,10 @@ class RemoteDesk:
             )
         )
 
-    def ask(self, question: Question) -> Any:
+    def ask(self, question: Question[AnswerType]) -> AnswerType:
         """Answer a question as of one moment; raise why it cannot be."""
-        return self._told(question, self.timeout)
+        found: AnswerType = self._told(question, self.timeout)
+        return found
 
     def start_job(self, job_id: str, job: Job) -> JobStatus:
         """Begin a job under an id of the caller's choosing, unless it was begun already."""

@@ -38,6 +38,8 @@ _LINE_BYTES_MAXIMUM = 64 << 10
 _CONNECT_SECONDS = 5.0
 _DETAIL_CHARACTERS = 1_000
 _JSON = "application/json"
+_PATH_NOT_FOUND = "PATH_NOT_FOUND"
+"""What a server says under an address that is not its own, such as one with a path."""
 _FACTS = LeaseholdError.__annotations__.keys() - {"code", "http_status", "exit_code"}
 """What an error may say about itself."""
 
@@ -171,9 +173,15 @@ class Exchange:
                 return StoreUnusable(
                     f"no leasehold server answers at {base}: status {status}; check the address"
                 )
-            case _:
+            case 502 | 503 | 504:
                 return ReplyLost(
                     f"{base} answers with status {status}; ask again to find out what happened",
+                    retry_after=retry_after,
+                )
+            case _:
+                return ReplyLost(
+                    f"{base} answers with status {status}, and not as a leasehold server does; check the "
+                    "address, and if it is right, ask again to find out what happened",
                     retry_after=retry_after,
                 )
 
@@ -220,7 +228,7 @@ def _problem(body: bytes, status: int, retry_after: float | None) -> LeaseholdEr
     except (ValueError, RecursionError):
         return None
     code, detail = shape.pop("code", None), shape.pop("detail", None)
-    if not isinstance(code, str) or not isinstance(detail, str):
+    if not isinstance(code, str) or not isinstance(detail, str) or code == _PATH_NOT_FOUND:
         return None
     known = error_with(code)
     if known.code != code or (status >= 500 and not issubclass(known, StoreError)):

@@ -1,14 +1,16 @@
 """How agents come by leases on files: what they hold is renewed, and the rest acquired, all or nothing."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from leasehold.client.aio.claims import AsyncClaims
 from leasehold.client.aio.lease import AsyncHeldLease
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.aio.terms import AsyncTerms
+from leasehold.client.held import AnyHeldLease
 from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration, claim_ids, duration_ns, whole_number
+from leasehold.client.users import User
 from leasehold.client.waits import patience_ns
 from leasehold.engine.questions import LeaseStatus
 from leasehold.errors import (
@@ -22,7 +24,7 @@ from leasehold.errors import (
 from leasehold.files.aio.reader import AsyncFileReader
 from leasehold.files.names import FileName
 from leasehold.kernel.lease.commands import Acquire, Wanted
-from leasehold.kernel.lease.model import Mode
+from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.paths import includes
 from leasehold.kernel.ledger.tick import NANOSECONDS_PER_SECOND
 
@@ -46,9 +48,7 @@ class AsyncPart(NamedTuple):
 
     held: AsyncHeldLease
     is_new: bool
-    """It was acquired by this claim, and ends with it."""
-    is_kept_here: bool
-    """It was known here before: whoever acquired it keeps it."""
+    """It was acquired by this claim."""
 
 
 class AsyncFileClaims:
@@ -63,47 +63,66 @@ class AsyncFileClaims:
         self._terms = terms
         self._reader = AsyncFileReader(session)
 
-    async def claim(
-        self,
-        names: Sequence[FileName],
-        terms: ClaimTerms,
-        on_lost: Callable[[LeaseholdError], None] | None = None,
-    ) -> list[AsyncPart]:
+    async def claim(self, names: Sequence[FileName], terms: ClaimTerms, user: User) -> list[AsyncPart]:
         """Own files, folders and patterns: all, or none. Who is refused is told by whom, and what next."""
         wanted = without_covered(names)
-        try:
-            return await self._claim(wanted, terms, on_lost)
-        except (AlreadyHeld, LeaseLost):
-            # Another process or task of this agent has acquired it since we looked, or what we saw has ended.
-            return await self._claim(wanted, terms, on_lost)
+        seen = set()
+        while True:
+            try:
+                return await self._claim(wanted, terms, user)
+            except (AlreadyHeld, LeaseLost) as error:
+                # Another process, thread or task of this agent has acquired it since we looked, or has
+                # ended what we saw. The same twice is nobody's doing.
+                if (type(error), error.lease_id) in seen:
+                    raise
+                seen.add((type(error), error.lease_id))
 
-    async def _claim(
-        self, names: list[FileName], terms: ClaimTerms, on_lost: Callable[[LeaseholdError], None] | None
-    ) -> list[AsyncPart]:
+    async def _claim(self, names: list[FileName], terms: ClaimTerms, user: User) -> list[AsyncPart]:
         had, missing = had_already(await self._reader.held_by(terms.agent), names, terms.mode)
-        parts = await self._acquire(missing, terms, on_lost) if missing else []
+        parts = await self._acquire(missing, terms, user) if missing else []
         try:
             for status in had:
-                parts.append(await self._renew(status, terms, on_lost))
+                parts.append(await self._renew(status, terms, user))
         except BaseException:
-            self.give_up(parts, terms.agent)
+            self.give_up([part.held for part in parts], user)
             raise
         return parts
 
-    def give_up(self, parts: list[AsyncPart], agent: str) -> None:
-        """Give back what was acquired by a claim that came to nothing, without waiting for it."""
-        for part in parts:
-            if not part.is_kept_here:
-                self._holdings.forget(part.held)
-        new = tuple(part.held.lease_id for part in parts if part.is_new)
-        if new:
-            self._holdings.give_back(new, agent)
+    async def release(
+        self, leases: Sequence[AsyncHeldLease], user: User, reason: ReleaseReason | str
+    ) -> bool:
+        """Let go of what was claimed, and release what nobody else uses; False if any of that had ended."""
+        ending = self._holdings.leave(leases, user)
+        try:
+            return await self._claims.release_together(ending, reason) if ending else True
+        except LeaseholdError:
+            raise
+        except BaseException:
+            self.give_up(leases, user)
+            raise
+        finally:
+            self._holdings.users.over([one.lease_id for one in ending])
+
+    def give_up(self, leases: Sequence[AnyHeldLease], user: User) -> None:
+        """Let go of what was claimed, without waiting for it: the claim, or its block, came to nothing."""
+        ending = self._holdings.leave(leases, user)
+        held = [one for one in ending if one.kept is not None and one.belongs_elsewhere() is None]
+        if held:
+            self._holdings.give_back(tuple(one.lease_id for one in held), held[0].holder)
+        self._holdings.users.over([one.lease_id for one in ending])
+
+    def leave_standing(self, leases: Sequence[AsyncHeldLease], user: User) -> None:
+        """Let go of what was claimed, so that it stays the agent's, also if others use it here."""
+        for held in leases:
+            if self._holdings.users.leave(held.lease_id, user, stays=True):
+                held.detach()
+                self._holdings.users.over([held.lease_id])
 
     async def _acquire(
         self,
         names: list[FileName],
         terms: ClaimTerms,
-        on_lost: Callable[[LeaseholdError], None] | None,
+        user: User,
     ) -> list[AsyncPart]:
         patience = patience_ns(terms.wait)
         lease_id, request = claim_ids(self._session.ids, None)
@@ -124,42 +143,74 @@ class AsyncFileClaims:
             priority=whole_number("priority", terms.priority),
             request_id=request,
         )
+        # Before they are there: others of this agent may come upon them at once.
+        self._holdings.users.begin(command.lease_ids, user, to_end=True)
         try:
             if others:
-                held = (await self._claims.acquire_all(command, on_lost, patience)).parts()
+                held = list((await self._claims.acquire_all(command, None, patience)).parts())
             elif patience:
-                held = [await self._claims.wait(command, on_lost, patience)]
+                held = [await self._claims.wait(command, None, patience)]
             else:
-                held = [await self._claims.acquire(command, lease_id, terms.agent, on_lost)]
-        except Held as error:
-            raise (await self._reader.explain(error, names, terms.agent, terms.mode)) from None
-        return [AsyncPart(one, is_new=True, is_kept_here=False) for one in held]
+                held = [await self._claims.acquire(command, lease_id, terms.agent, None)]
+        except BaseException as error:
+            self._holdings.users.over(command.lease_ids)
+            if isinstance(error, Held):
+                raise (await self._reader.explain(error, names, terms.agent, terms.mode)) from None
+            raise
+        for one in held:
+            self._holdings.listen(one, user)
+        return [AsyncPart(one, is_new=True) for one in held]
 
-    async def _renew(
-        self, status: LeaseStatus, terms: ClaimTerms, on_lost: Callable[[LeaseholdError], None] | None
-    ) -> AsyncPart:
+    async def _renew(self, status: LeaseStatus, terms: ClaimTerms, user: User) -> AsyncPart:
+        """Use a lease that the agent has, with others that use it here, and give it what it lacks."""
+        lease_id, holdings = status.lease.lease_id, self._holdings
+        if holdings.users.is_ending(lease_id):
+            await self._session.calls.until(
+                lambda: not holdings.users.is_ending(lease_id), self._session.desk.timeout
+            )
+            raise _ended(status)
+        known = holdings.join(lease_id, user)
+        sent_ns = self._session.clock.tick_ns()
+        try:
+            status = await self._extend(status, terms)
+            if isinstance(known, AsyncHeldLease):
+                if known.kept is None or known.loss is not None:
+                    raise _ended(status)
+                return AsyncPart(known, is_new=False)
+        except BaseException:
+            if known is not None:
+                self.give_up([known], user)
+            raise
+        held = AsyncHeldLease(status.lease, holdings, self._claims, self._terms)
+        holdings.users.begin([lease_id], user, to_end=False)
+        holdings.hold(held, int(status.expires_in * NANOSECONDS_PER_SECOND), sent_ns, None)
+        holdings.listen(held, user)
+        return AsyncPart(held, is_new=False)
+
+    async def _extend(self, status: LeaseStatus, terms: ClaimTerms) -> LeaseStatus:
         """Give a lease that the agent has more time, and what it lacks to be as it is claimed."""
         lease = status.lease
         if not lease.mode.conflicts_with(Mode.SHARED) and terms.mode is Mode.EXCLUSIVE:
             try:
-                status = await self._terms.change_mode(
+                await self._terms.change_mode(
                     lease.lease_id, Mode.EXCLUSIVE, wait=terms.wait, holder=terms.agent
                 )
             except Held as error:
                 name = FileName(lease.resource, lease.resource)
                 raise (await self._reader.explain(error, [name], terms.agent, Mode.EXCLUSIVE)) from None
-        sent_ns = self._session.clock.tick_ns()
         try:
-            status = await self._terms.renew(lease.lease_id, terms.ttl, terms.agent)
+            return await self._terms.renew(lease.lease_id, terms.ttl, terms.agent)
         except (RenewalDoesNotExtend, RenewalsExhausted):
-            status = await self._terms.existing(lease.lease_id)  # It stands, and that is enough.
-        known = self._holdings.held.get(lease.lease_id)
-        if isinstance(known, AsyncHeldLease):
-            return AsyncPart(known, is_new=False, is_kept_here=True)
-        held = AsyncHeldLease(status.lease, self._holdings, self._claims, self._terms)
-        left_ns = int(status.expires_in * NANOSECONDS_PER_SECOND)
-        self._holdings.hold(held, left_ns, sent_ns, on_lost)
-        return AsyncPart(held, is_new=False, is_kept_here=False)
+            return await self._terms.existing(lease.lease_id)  # It stands, and that is enough.
+
+
+def _ended(status: LeaseStatus) -> LeaseLost:
+    lease = status.lease
+    return LeaseLost(
+        f"lease {lease.lease_id} on {lease.resource} has ended meanwhile; acquire it again",
+        lease_id=lease.lease_id,
+        resource=lease.resource,
+    )
 
 
 def without_covered(names: Sequence[FileName]) -> list[FileName]:

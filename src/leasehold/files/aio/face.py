@@ -14,14 +14,15 @@ from leasehold.client.aio.claims import AsyncClaims
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.aio.terms import AsyncTerms
 from leasehold.client.holdings import Holdings
-from leasehold.client.inputs import Duration, callback, parse, text
+from leasehold.client.inputs import Duration, callback, facts_of, parse, text
+from leasehold.client.users import User
 from leasehold.engine.desk import answer_of
 from leasehold.engine.questions import FindLease, LeaseStatus
 from leasehold.errors import Held, InvalidInput, LeaseholdError, LeaseLost, Refused
 from leasehold.files.aio.claiming import AsyncFileClaims, ClaimTerms
 from leasehold.files.aio.lease import AsyncHeldFiles
 from leasehold.files.aio.reader import AsyncFileReader
-from leasehold.files.inputs import check_request, facts_of, named, patience_of
+from leasehold.files.inputs import check_request, named, patience_of
 from leasehold.files.names import AnyPath, FileName, is_file_name, name_of
 from leasehold.files.questions import FindAround
 from leasehold.files.refusals import OVER, text_of
@@ -60,12 +61,14 @@ class AsyncFiles:
         self, session: AsyncSession, holdings: Holdings, claims: AsyncClaims, terms: AsyncTerms
     ) -> None:
         self._session = session
-        self._holdings = holdings
         self._claims = claims
         self._terms = terms
         self._file_claims = AsyncFileClaims(session, holdings, claims, terms)
         self._reader = AsyncFileReader(session)
         self._hearers: list[Callable[[LeaseEvent], None]] = []
+
+    def __repr__(self) -> str:
+        return self._session.face("file leases")
 
     def name(self, path: AnyPath) -> FileName:
         """Return what a path is called in the store, and for people."""
@@ -89,9 +92,10 @@ class AsyncFiles:
         """Own files, folders and patterns as long as a block runs: all of them, or none.
 
         `agent` is who holds them: by default $LEASEHOLD_AGENT, else this thread or task. What that agent has
-        already, or something that covers it, is renewed and stays the agent's at the end of the block. `wait`
-        is how long to wait, by default 30 s; False: not at all. Who is refused is told who holds it,
-        why, since when and until when. `reason` is what others see.
+        already, or something that covers it, is renewed; what it has by another block of this client is given
+        back with the last of these blocks, and anything else stays the agent's. `wait` is how long to
+        wait, by default 30 s; False: not at all. Who is refused is told who holds it, why, since when and
+        until when. `reason` is what others see.
         """
         terms = {
             "agent": self.agent(agent),
@@ -122,8 +126,9 @@ class AsyncFiles:
                 on_lost(loss)
 
         names = [named(path) for path in paths]
-        parts = await self._file_claims.claim(names, await self._terms_of(names[0], **terms), lose)
-        return AsyncHeldFiles(parts, self._session, self._holdings, self._claims)
+        user = User(lose)
+        parts = await self._file_claims.claim(names, await self._terms_of(names[0], **terms), user)
+        return AsyncHeldFiles([part.held for part in parts], user, self._session, self._file_claims)
 
     async def _terms_of(
         self,
@@ -150,16 +155,14 @@ class AsyncFiles:
             wait=patience if preferred.blocking_mode_enabled else None,
             max_renewals=preferred.max_renewals if max_renewals is None else max_renewals,
             priority=priority,
-            metadata=facts_of(metadata, text("reason", reason)),
+            metadata=facts_of(metadata, reason),
             lock_delay=lock_delay,
             survives_reboot=survives_reboot,
         )
 
     async def _preferred(self, resource: str) -> Effective:
         """Return which settings are in force for a resource: the one place where defaults come from."""
-        question = FindEffective(tenant=self._session.tenant, resource=resource)
-        found: Effective = await self._session.ask(question)
-        return found
+        return await self._session.ask(FindEffective(tenant=self._session.tenant, resource=resource))
 
     def agent(self, agent: str | None = None) -> str:
         """Return under which name files are held: the given one, $LEASEHOLD_AGENT, or this thread or task."""
@@ -202,14 +205,14 @@ class AsyncFiles:
                 reason=request.reason,
                 survives_reboot=True,
             )
-            (part,) = await self._file_claims.claim([name], terms)
+            user = User()
+            (part,) = await self._file_claims.claim([name], terms, user)
             try:
                 await self._terms.confirm(part.held.lease_id)
                 lease = file_lease(await self._terms.existing(part.held))
-                if not part.is_kept_here:
-                    part.held.detach()
+                self._file_claims.leave_standing([part.held], user)
             except BaseException:
-                self._file_claims.give_up([part], terms.agent)
+                self._file_claims.give_up([part.held], user)
                 raise
         except (Refused, LeaseLost) as error:
             waited_ms = (self._session.clock.tick_ns() - started_ns) // _MILLISECOND_NS
@@ -307,7 +310,7 @@ class AsyncFiles:
     async def get_lease(self, lease_id: str) -> FileLease | None:
         """Return a lease by its id, whatever has become of it."""
         question = FindLease(tenant=self._session.tenant, lease_id=text("lease_id", lease_id))
-        found: LeaseStatus | None = await self._session.ask(question)
+        found = await self._session.ask(question)
         return None if found is None else file_lease(found)
 
     async def get_file_leases(self, file_path: AnyPath | FileName) -> "list[FileLease]":

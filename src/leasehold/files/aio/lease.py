@@ -5,14 +5,13 @@ from typing import Any
 
 from leasehold.client.aio.acquisition import AsyncAcquisition
 from leasehold.client.aio.block import AsyncBlock
-from leasehold.client.aio.claims import AsyncClaims
 from leasehold.client.aio.lease import AsyncHeldLease
 from leasehold.client.aio.session import AsyncSession
-from leasehold.client.holdings import Holdings
 from leasehold.client.inputs import Duration
-from leasehold.engine.questions import FindLease, LeaseStatus
+from leasehold.client.users import User
+from leasehold.engine.questions import FindLease
 from leasehold.errors import InvalidInput, LeaseLost
-from leasehold.files.aio.claiming import AsyncPart
+from leasehold.files.aio.claiming import AsyncFileClaims
 from leasehold.files.aio.guarded import AsyncGuardedFile
 from leasehold.files.guarded import Replacement
 from leasehold.files.names import AnyPath, file_at, shown
@@ -23,24 +22,27 @@ from leasehold.kernel.lease.paths import includes
 class AsyncHeldFiles(AsyncBlock):
     """What an agent has by one claim; kept alive, and given back at the end of the block.
 
-    What the agent had before, by another claim, goes on as it was.
+    Blocks of one agent in one client may have the same lease: it is given back with the last of them, and
+    each hears of its loss. What the agent had before, from elsewhere, goes on as it was.
     """
 
     def __init__(
-        self, parts: list[AsyncPart], session: AsyncSession, holdings: Holdings, claims: AsyncClaims
+        self,
+        leases: list[AsyncHeldLease],
+        user: User,
+        session: AsyncSession,
+        claims: AsyncFileClaims,
     ) -> None:
-        self._parts = parts
+        self.leases = leases
+        """The leases that cover what was claimed."""
+        self._under = leases
+        self._is_given_back = False
+        self._user = user
         self._session = session
-        self._holdings = holdings
         self._claims = claims
 
     def __repr__(self) -> str:
         return f"<file lease on {', '.join(self.paths)} by {self.agent}>"
-
-    @property
-    def leases(self) -> "list[AsyncHeldLease]":
-        """The leases that cover what was claimed."""
-        return [part.held for part in self._parts]
 
     @property
     def paths(self) -> "list[str]":
@@ -63,13 +65,22 @@ class AsyncHeldFiles(AsyncBlock):
         return self.leases[0].lease_id
 
     def parts(self) -> "Sequence[AsyncHeldLease]":
-        """Return the leases that are kept for this block."""
-        return [part.held for part in self._parts if not part.is_kept_here]
+        """Return the leases that this block runs under: all, until it has given back what it has not lost."""
+        return self._under
 
     def ensure(self) -> None:
         """Return if everything can be trusted at this moment; raise LeaseLost (or a kind of it) if not."""
         for one in self.leases:
-            one.ensure()
+            self._ensure(one)
+
+    def _ensure(self, held: AsyncHeldLease) -> None:
+        held.ensure()
+        if self._is_given_back:
+            raise LeaseLost(
+                f"lease {held.lease_id} on {shown(held.resource)} was given back here; acquire it again",
+                lease_id=held.lease_id,
+                resource=held.resource,
+            )
 
     async def renew(self, ttl: Duration | None = None) -> None:
         """Give it more time, from now on. The keeper does this by itself."""
@@ -77,20 +88,36 @@ class AsyncHeldFiles(AsyncBlock):
             await one.renew(ttl)
 
     async def release(self, reason: ReleaseReason | str = ReleaseReason.VOLUNTARY) -> bool:
-        """Give back what was acquired by this claim. Return False if any of it was gone already."""
-        self._let_go()
-        new = [part.held for part in self._parts if part.is_new]
-        return await self._claims.release_together(new, reason) if new else True
+        """Give back what was acquired by this claim. Return False if any of it was gone already.
+
+        What other blocks of this agent use as well is given back by the last of them.
+        """
+        if self._is_given_back or [one for one in self.leases if one.belongs_elsewhere()]:
+            return False
+        self._step_out()
+        return await self._claims.release(self.leases, self._user, reason)
+
+    def detach(self) -> None:
+        """Stop keeping it, without giving it back: it is the agent's until it is released, or expires."""
+        self.ensure()
+        self._step_out()
+        self._claims.leave_standing(self.leases, self._user)
+
+    def _step_out(self) -> None:
+        for one in self.leases:
+            if self._body in one.bodies:
+                one.bodies.remove(self._body)
+        self._under = [one for one in self.leases if one.loss is not None]
+        self._is_given_back = True
+
+    async def _end_block(self, error: BaseException | None) -> None:
+        try:
+            await super()._end_block(error)
+        finally:
+            self._give_back()  # Whatever the body did with single leases, nobody waits for this block.
 
     def _give_back(self) -> None:
-        self._let_go()
-        super()._give_back()
-
-    def _let_go(self) -> None:
-        """Stop keeping what the agent had before."""
-        for part in self._parts:
-            if not part.is_new and not part.is_kept_here:
-                self._holdings.forget(part.held)
+        self._claims.give_up(self.leases, self._user)
 
     def open(self, path: AnyPath, mode: str = "r", **options: Any) -> AsyncAcquisition[AsyncGuardedFile]:
         """Open a file that this lease covers: `r`, `w`, `a` or `x`, with `b` for bytes.
@@ -124,9 +151,9 @@ class AsyncHeldFiles(AsyncBlock):
 
     async def validate(self, held: AsyncHeldLease, *, writes: bool) -> None:
         """Raise LeaseLost (or a kind of it) unless the registrar says that a lease stands, and is enough."""
-        held.ensure()
+        self._ensure(held)
         question = FindLease(tenant=self._session.tenant, lease_id=held.lease_id)
-        status: LeaseStatus | None = await self._session.ask(question)
+        status = await self._session.ask(question)
         if status is None or not status.is_live or status.lease.token != held.token:
             raise LeaseLost(
                 f"lease {held.lease_id} on {shown(held.resource)} does not stand any more; acquire it again",
@@ -139,4 +166,4 @@ class AsyncHeldFiles(AsyncBlock):
                 lease_id=held.lease_id,
                 resource=held.resource,
             )
-        held.ensure()  # This process may have been stopped while the answer was on its way.
+        self._ensure(held)  # This process may have been stopped while the answer was on its way.

@@ -5,7 +5,7 @@ from typing import Any
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import page_query
-from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases, Waiter
+from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases
 from leasehold.errors import Held
 from leasehold.files.names import FileName
 from leasehold.files.questions import FindAround
@@ -16,10 +16,11 @@ _PAGE = 1_000
 
 
 class AsyncFileReader:
-    """Looks at the file leases of one tenant."""
+    """Looks at the file leases of one tenant, for who stands in a folder, or where this process does."""
 
-    def __init__(self, session: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession, *, folder: str | None = None) -> None:
         self._session = session
+        self._folder = folder
 
     async def held_by(self, agent: str) -> list[LeaseStatus]:
         """Return every lease that an agent has and that stands."""
@@ -31,7 +32,7 @@ class AsyncFileReader:
         after = None
         while True:
             asked = page_query(self._session.tenant, after=after, limit=_PAGE, **query)
-            page: list[LeaseStatus] = await self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
+            page = await self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
             found += page
             if len(page) < _PAGE:
                 return found
@@ -42,15 +43,12 @@ class AsyncFileReader:
         blocker, waiting = None, 0
         for name in names:
             tenant = self._session.tenant
-            around: list[LeaseStatus] = await self._session.ask(
-                FindAround(tenant=tenant, resource=name.resource, against=mode)
-            )
+            around = await self._session.ask(FindAround(tenant=tenant, resource=name.resource, against=mode))
             others = [status for status in around if status.lease.holder != agent]
             if others:
                 blocker = max(others, key=lambda status: status.expires_in)
-                waiters: list[Waiter] = await self._session.ask(
-                    FindWaiters(tenant=tenant, resource=name.resource)
-                )
+                waiters = await self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
                 waiting = len(waiters)
                 break
-        return explained(error, blocker, waiting, Asked([name.path for name in names], agent, mode))
+        asked = Asked([name.resource for name in names], agent, mode, self._folder)
+        return explained(error, blocker, waiting, asked)

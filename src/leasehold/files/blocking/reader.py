@@ -6,7 +6,7 @@ from typing import Any
 
 from leasehold.client.blocking.session import Session
 from leasehold.client.inputs import page_query
-from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases, Waiter
+from leasehold.engine.questions import FindWaiters, LeaseStatus, ListLeases
 from leasehold.errors import Held
 from leasehold.files.names import FileName
 from leasehold.files.questions import FindAround
@@ -17,10 +17,11 @@ _PAGE = 1_000
 
 
 class FileReader:
-    """Looks at the file leases of one tenant."""
+    """Looks at the file leases of one tenant, for who stands in a folder, or where this process does."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, folder: str | None = None) -> None:
         self._session = session
+        self._folder = folder
 
     def held_by(self, agent: str) -> list[LeaseStatus]:
         """Return every lease that an agent has and that stands."""
@@ -32,7 +33,7 @@ class FileReader:
         after = None
         while True:
             asked = page_query(self._session.tenant, after=after, limit=_PAGE, **query)
-            page: list[LeaseStatus] = self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
+            page = self._session.ask(ListLeases(tenant=asked.tenant, query=asked))
             found += page
             if len(page) < _PAGE:
                 return found
@@ -43,13 +44,12 @@ class FileReader:
         blocker, waiting = None, 0
         for name in names:
             tenant = self._session.tenant
-            around: list[LeaseStatus] = self._session.ask(
-                FindAround(tenant=tenant, resource=name.resource, against=mode)
-            )
+            around = self._session.ask(FindAround(tenant=tenant, resource=name.resource, against=mode))
             others = [status for status in around if status.lease.holder != agent]
             if others:
                 blocker = max(others, key=lambda status: status.expires_in)
-                waiters: list[Waiter] = self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
+                waiters = self._session.ask(FindWaiters(tenant=tenant, resource=name.resource))
                 waiting = len(waiters)
                 break
-        return explained(error, blocker, waiting, Asked([name.path for name in names], agent, mode))
+        asked = Asked([name.resource for name in names], agent, mode, self._folder)
+        return explained(error, blocker, waiting, asked)

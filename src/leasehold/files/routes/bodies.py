@@ -7,7 +7,6 @@ from msgspec import Meta, Struct
 
 from leasehold.engine.questions import LeaseStatus
 from leasehold.files.names import shown
-from leasehold.files.values import reason_of
 from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.ticket import PRIORITY_LEAST, PRIORITY_MOST, PRIORITY_USUAL
 from leasehold.kernel.ledger.limits import RENEWALS_MAXIMUM, RESOURCES_PER_CLAIM
@@ -101,7 +100,7 @@ class ForceReleasedBody(Struct, kw_only=True):
 def file_lease_body(status: LeaseStatus) -> FileLeaseBody:
     """Return a file lease, as it stands."""
     lease = status.lease
-    shape = lease_shape(status) | {"path": shown(lease.resource), "reason": reason_of(lease)}
+    shape = lease_shape(status) | {"path": shown(lease.resource), "reason": lease.reason}
     return msgspec.convert(shape, FileLeaseBody)
 
 

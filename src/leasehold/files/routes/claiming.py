@@ -5,19 +5,21 @@ It is what `files.aio.claiming` does for programs that keep their leases; here n
 
 from msgspec.structs import replace
 
-from leasehold.client.inputs import claim_ids, duration_ns
+from leasehold.client.inputs import claim_ids, duration_ns, facts_of
 from leasehold.client.waits import undoing
 from leasehold.engine.questions import LeaseStatus, lasting
 from leasehold.errors import AlreadyHeld, Held, LeaseLost, RenewalDoesNotExtend, RenewalsExhausted
 from leasehold.files.aio.claiming import had_already, without_covered
 from leasehold.files.aio.reader import AsyncFileReader
-from leasehold.files.inputs import facts_of
 from leasehold.files.names import FileName, name_elsewhere, shown
 from leasehold.files.routes.bodies import AcquireFilesBody
 from leasehold.kernel.lease.commands import Acquire, ChangeMode, Wanted
 from leasehold.kernel.lease.model import Mode
 from leasehold.server.terms import Terms
-from leasehold.settings.questions import Effective, FindEffective
+from leasehold.settings.questions import FindEffective
+
+_ANYWHERE = "/"
+"""Where who asks stands is not known here: from no project's folder, names are told that are good in each."""
 
 
 class FileClaims:
@@ -26,12 +28,12 @@ class FileClaims:
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
         self._session = terms.session
-        self._reader = AsyncFileReader(terms.session)
+        self._reader = AsyncFileReader(terms.session, folder=_ANYWHERE)
 
     async def acquire(self, data: AcquireFilesBody) -> list[LeaseStatus]:
         """Have an agent own files, folders and patterns; who is refused is told by whom, and what next."""
         names = without_covered([name_elsewhere(path, project=data.project) for path in data.paths])
-        preferred: Effective = await self._session.ask(
+        preferred = await self._session.ask(
             FindEffective(tenant=self._session.tenant, resource=names[0].resource)
         )
         data = replace(

@@ -69,9 +69,7 @@ async def _around(
     session: AsyncSession, path: str, project: str | None, against: Mode | None
 ) -> FileLeasesBody:
     resource = name_elsewhere(path, project=project).resource
-    found: list[LeaseStatus] = await session.ask(
-        FindAround(tenant=session.tenant, resource=resource, against=against)
-    )
+    found = await session.ask(FindAround(tenant=session.tenant, resource=resource, against=against))
     return FileLeasesBody(leases=[file_lease_body(one) for one in found])
 
 

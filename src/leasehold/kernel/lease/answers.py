@@ -29,6 +29,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """1: next in line. 0: nobody is ahead and nobody holds it, so it is kept for this waiter."""
     holder: str | None = None
     """Who holds it, or if nobody does, who is ahead."""
+    reason: str = ""
+    """What they say that it is for."""
     lease_id: str | None = None
     since_ns: int | None = None
     """Wall time since when the holder holds it."""

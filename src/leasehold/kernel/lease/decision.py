@@ -78,7 +78,7 @@ def usable(
     if aged and lease.is_terminal:
         if lease.state is LeaseState.EXPIRED:
             return about(RefusalCode.LEASE_EXPIRED, lease, now)
-        return about(RefusalCode.LEASE_TERMINAL, lease, now, detail=lease.end_reason)
+        return about(RefusalCode.LEASE_TERMINAL, lease, now)
     if lease.state is LeaseState.PENDING:
         return about(RefusalCode.LEASE_PENDING, lease, now)
     expires = lease.expires_tick
@@ -108,12 +108,14 @@ def about(
 ) -> Refusal:
     """Refuse, with the facts of the lease that is the reason."""
     pending = lease.state is LeaseState.PENDING
+    ended = {"ended_by": lease.ended_by, "end_reason": lease.end_reason} if lease.is_terminal else {}
     known = not pending and lease.expires_tick is not None and lease.expires_tick.comparable(now.tick)
     return Refusal(
         code=code,
         lease_id=lease.lease_id,
         resource=lease.resource,
         holder=lease.holder,
+        reason=lease.reason or None if code is RefusalCode.HELD else None,
         mode=lease.mode,
         state=lease.state,
         token=lease.token,
@@ -122,6 +124,7 @@ def about(
         field=field,
         limit=limit,
         detail=detail,
+        facts={name: fact for name, fact in ended.items() if fact is not None},
     )
 
 

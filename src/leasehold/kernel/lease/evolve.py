@@ -35,7 +35,6 @@ from leasehold.kernel.lease.events import (
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.ticket import Ticket
 from leasehold.kernel.ledger.events import IllegalTransition
-from leasehold.kernel.ledger.tick import Tick
 
 
 def evolve(lease: Lease | None, event: LeaseEvent, lease_id: str | None = None) -> Lease:
@@ -145,7 +144,7 @@ def _renew(lease: Lease, event: LeaseRenewed) -> Lease:
     return replace(
         lease,
         ttl_ns=ttl_ns,
-        expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
+        expires_tick=event.tick.at(expires_value),
         expires_at_ns=event.at_ns + ttl_ns,
         renewal_count=lease.renewal_count + (not confirms),
         last_renewed_at_ns=lease.last_renewed_at_ns if confirms else event.at_ns,
@@ -225,7 +224,7 @@ def _rearm(lease: Lease, event: LeaseRearmed) -> Lease:
     return replace(
         lease,
         issued_tick=None,
-        expires_tick=Tick(value=event.expires_tick, era=event.tick.era, rate=event.tick.rate),
+        expires_tick=event.tick.at(event.expires_tick),
         expires_at_ns=event.at_ns + max(0, event.expires_tick - event.tick.value),
         version=lease.version + 1,
     )
@@ -288,7 +287,7 @@ def _keep_place(lease: Lease, event: LeaseRenewed) -> Lease:
     expires_value = _extended(lease, event)
     return replace(
         lease,
-        expires_tick=Tick(value=expires_value, era=event.tick.era, rate=event.tick.rate),
+        expires_tick=event.tick.at(expires_value),
         expires_at_ns=event.at_ns + expires_value - event.tick.value,
         ticket=_out_of_doubt(lease.ticket),
         version=lease.version + 1,

@@ -16,13 +16,20 @@ from leasehold.kernel.ledger.authority import Authority
 from leasehold.kernel.ledger.events import REGISTRAR
 from leasehold.kernel.ledger.tick import Now, Tick
 
+_MARK = ".delay-"
+
 
 def delay_id(ended: Lease) -> str:
     """Return the id of the lease that keeps a resource closed after the end of another.
 
     The token tells it from that of an earlier lease of the same id, which was pruned.
     """
-    return f"{ended.lease_id}.delay-{ended.token}"
+    return f"{ended.lease_id}{_MARK}{ended.token}"
+
+
+def ended_id(delay: Lease) -> str:
+    """Return the id of the lease after whose end another keeps the resource closed."""
+    return delay.lease_id.rpartition(_MARK)[0]
 
 
 def is_delayed_for(lease: Lease, holder: str) -> bool:

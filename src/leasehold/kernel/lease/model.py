@@ -15,6 +15,9 @@ from leasehold.kernel.lease.ticket import LAST_PLACE, Ticket
 from leasehold.kernel.ledger.events import Token
 from leasehold.kernel.ledger.tick import Tick
 
+REASON = "reason"
+"""Under which name the metadata of a lease says what it is for."""
+
 
 class UnknownWord(ValueError):
     """A text names no state, mode or reason that exists."""
@@ -130,6 +133,12 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=T
     the holder of a shared lease waits to have it exclusively."""
     version: int = 1
     """Counts the changes to this record."""
+
+    @property
+    def reason(self) -> str:
+        """Return what the lease is for, if its holder said so; whoever is refused because of it is told."""
+        reason = self.metadata.get(REASON, "")
+        return reason if isinstance(reason, str) else ""
 
     @property
     def is_terminal(self) -> bool:

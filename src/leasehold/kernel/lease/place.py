@@ -64,6 +64,7 @@ def place_behind(one: Lease, position: int, blocker: Lease | None, now: Now) -> 
         mode=one.mode,
         position=position,
         holder=blocker.holder,
+        reason=blocker.reason,
         lease_id=blocker.lease_id,
         since_ns=blocker.issued_at_ns,
         expires_in_ns=None if held_until is None else now.tick.until(held_until),

@@ -41,6 +41,15 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     generation: int = 0
     """Which secret of its access key it has shown: each rotation raises the number."""
 
+    @property
+    def bound(self) -> str:
+        """Say of its access key which tenant that is bound to, and how to name that one."""
+        tenant = self.tenant
+        return (
+            f"is bound to tenant {tenant}; name that one, by tenant={tenant!r}, --tenant {tenant}, or "
+            f"LEASEHOLD_TENANT={tenant}"
+        )
+
 
 LOCAL = Caller()
 """A program that has the store at hand, and could change it without asking anybody."""

@@ -58,7 +58,7 @@ def _trespass(command: Command, caller: Caller) -> Refusal | None:
     if isinstance(command, Sweep | SweepDue):
         detail = f"sweeping is for operators, and this caller is bound to tenant {tenant}; ask an operator"
     elif command.tenant != tenant:
-        detail = f"this caller is bound to tenant {tenant} and cannot act for tenant {command.tenant}"
+        detail = f"this access key cannot act for tenant {command.tenant}: it {caller.bound}"
     else:
         return None
     return Refusal(code=RefusalCode.REFUSED, rule="NOT_PERMITTED", detail=detail)

@@ -63,6 +63,8 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     resource: str | None = None
     holder: str | None = None
     """Who holds the resource, or the lease, that was asked for."""
+    reason: str | None = None
+    """What the holder says that it holds the obstacle for."""
     mode: str | None = None
     state: str | None = None
     token: Token | None = None

@@ -28,6 +28,10 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
             return None
         return other.value - self.value
 
+    def at(self, value: int) -> "Tick":
+        """Return another tick of the same clock."""
+        return Tick(value=value, era=self.era, rate=self.rate)
+
     def after(self, duration: int) -> "Tick":
         """Return the tick that lies `duration` units later on the same clock."""
         return Tick(value=self.value + duration, era=self.era, rate=self.rate)

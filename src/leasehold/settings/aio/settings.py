@@ -23,6 +23,9 @@ class AsyncSettings:
     def __init__(self, session: AsyncSession) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return self._session.face("settings")
+
     async def get(self, key: str, *, resource: AnyPath | FileName = "") -> Value:
         """Return what is in force for a resource, or in general."""
         if text("key", key) not in SETTINGS:
@@ -45,14 +48,11 @@ class AsyncSettings:
 
     async def effective(self, *, resource: AnyPath | FileName = "") -> Effective:
         """Return everything that is in force for a resource, or in general."""
-        question = FindEffective(tenant=self._session.tenant, resource=_named(resource))
-        found: Effective = await self._session.ask(question)
-        return found
+        return await self._session.ask(FindEffective(tenant=self._session.tenant, resource=_named(resource)))
 
     async def list(self) -> list[SettingState]:
         """Return every setting, and behind them the values that were set for single resources."""
-        found: list[SettingState] = await self._session.ask(ListSettings(tenant=self._session.tenant))
-        return found
+        return await self._session.ask(ListSettings(tenant=self._session.tenant))
 
     async def _change(self, key: str, value: Value | None, resource: AnyPath | FileName) -> Changed:
         command = ChangeSetting(

@@ -24,6 +24,9 @@ class Settings:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        return self._session.face("settings")
+
     def get(self, key: str, *, resource: AnyPath | FileName = "") -> Value:
         """Return what is in force for a resource, or in general."""
         if text("key", key) not in SETTINGS:
@@ -46,14 +49,11 @@ class Settings:
 
     def effective(self, *, resource: AnyPath | FileName = "") -> Effective:
         """Return everything that is in force for a resource, or in general."""
-        question = FindEffective(tenant=self._session.tenant, resource=_named(resource))
-        found: Effective = self._session.ask(question)
-        return found
+        return self._session.ask(FindEffective(tenant=self._session.tenant, resource=_named(resource)))
 
     def list(self) -> list[SettingState]:
         """Return every setting, and behind them the values that were set for single resources."""
-        found: list[SettingState] = self._session.ask(ListSettings(tenant=self._session.tenant))
-        return found
+        return self._session.ask(ListSettings(tenant=self._session.tenant))
 
     def _change(self, key: str, value: Value | None, resource: AnyPath | FileName) -> Changed:
         command = ChangeSetting(

@@ -9,6 +9,7 @@
 - ``soft``         what is kept beside the ledger
 - ``bells``        waking waiters in other processes
 - ``write_queue``  who writes next
+- ``server_lock``  that a store has one server at a time
 - ``connection``   opening the database; which SQLite is good enough
 - ``place``        being inside a store's folder: who may, and what has to be as it was
 - ``belongings``   what belongs to that folder, and what is wrong with what is found there
@@ -21,6 +22,8 @@
 - ``forks``        telling all stores of a process of a fork
 - ``backup``       copies that can be restored without repeating a token
 - ``inspecting``   looking into a backup, without changing it
+- ``replacing``    what a restore would take from a store
+- ``server_lock``  the lock of the one server that a store may have
 - ``shrinking``    giving room back that nothing needs any more
 - ``copying``      how pages are copied, and a copy is checked
 - ``defects``      damage to the file, and a schema that somebody has changed

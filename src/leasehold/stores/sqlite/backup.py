@@ -184,7 +184,7 @@ def _new_file_beside(target: Path) -> Iterator[Path]:
     try:
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise system_error(error, str(target)) from error
+        raise system_error(error, str(target), "written") from error
     try:
         yield partial
     finally:
@@ -234,7 +234,7 @@ def _keep(partial: Path, target: Path, *, overwrite: bool) -> int:
     except FileExistsError:
         raise _exists_already(target) from None
     except OSError as error:
-        raise system_error(error, str(target)) from error
+        raise system_error(error, str(target), "written") from error
     return size_bytes
 
 

@@ -36,12 +36,12 @@ def translated(path: str) -> Iterator[None]:
         raise store_error(error, path) from error
 
 
-def system_error(error: OSError, path: str) -> StoreError:
+def system_error(error: OSError, path: str, purpose: str = "used as a store") -> StoreError:
     """Return our error for one that the operating system gave us before SQLite had its say."""
     if error.errno in _NO_SPACE:
         return _full(path)
     return StoreUnusable(
-        f"{path} cannot be used as a store: {error.strerror}; check the path, and that the file and its "
+        f"{path} cannot be {purpose}: {error.strerror}; check the path, and that the file and its "
         "folder are writable for this user",
         path=path,
     )

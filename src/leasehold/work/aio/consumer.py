@@ -229,7 +229,7 @@ class AsyncConsumer:
             await self._pool.call(self._handler, Message(held))
         except Exception as error:
             _logger.info("an attempt at %s %s failed: %r", held.domain, held.offset, error)
-            held.verdict, held.reason = "fail", reason_of(error)
+            held.verdict, held.reason, held.error = "fail", reason_of(error), error
         else:
             held.verdict = "succeed"
         held.request_id = self._ids.name()
@@ -257,6 +257,14 @@ class AsyncConsumer:
         )
         if failed.outcome is not FailOutcome.RETRY_SCHEDULED:
             self._schedule.finish(line, "failed")
+            _logger.warning(
+                "%s %s was given up after attempt %d: %s",
+                held.domain,
+                held.offset,
+                held.retry_count + 1,
+                held.reason,
+                exc_info=held.error,
+            )
             return 0.0
         self._schedule.note("retried")
         held.verdict, held.retry_count = None, failed.retry_count

@@ -74,6 +74,9 @@ class AsyncWork:
         self._hand_off = hand_off
         self._on_mismatch = _mismatch(on_mismatch)
 
+    def __repr__(self) -> str:
+        return self._session.face("work leases")
+
     def configured(
         self,
         *,
@@ -313,10 +316,13 @@ class AsyncWork:
         `ttl`, and kept alive meanwhile. Consumers in other processes may have the same domains: whoever waits
         is woken.
 
-        It ends when the source does, and everything it has yielded is terminal. On SIGTERM or SIGINT (if
-        `handle_signals`, in the main thread), or once `stop()` is true, no handler is started any more, those
-        that run are waited for, and what is waiting for another attempt is given back. `progress` is called
-        with the figures, about once a second while something happens.
+        It ends when the source does, and everything it has yielded is terminal. What the source raises, and
+        something in it that is no message, ends it in the same way: what came before is brought to its end,
+        then the error is raised. An offset that is given up is logged, with the traceback.
+
+        On SIGTERM or SIGINT (if `handle_signals`, in the main thread), or once `stop()` is true, no handler
+        is started any more, those that run are waited for, and what is waiting for another attempt is given
+        back. `progress` is called with the figures, about once a second while something happens.
         """
         consumer = AsyncConsumer(
             self._session,

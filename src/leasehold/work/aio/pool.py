@@ -124,7 +124,7 @@ class AsyncPool:
         try:
             async with asyncio.TaskGroup() as group:
                 workers = [group.create_task(self._guarded(work)) for _ in range(concurrency)]
-                group.create_task(self._fail_with(aside, workers))
+                group.create_task(self._fail_with(aside[0], workers))
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         finally:
@@ -153,16 +153,10 @@ class AsyncPool:
             self.stop()
             raise
 
-    async def _fail_with(self, aside: list[asyncio.Task[None]], workers: list[asyncio.Task[None]]) -> None:
-        """Stop, and raise, what feeding has failed with; return when the workers have ended."""
-        feeding = aside[0]
-        await asyncio.wait([feeding, *workers], return_when=asyncio.FIRST_COMPLETED)
-        while not feeding.done() and not all(worker.done() for worker in workers):
-            running = [worker for worker in workers if not worker.done()]
-            await asyncio.wait([feeding, *running], return_when=asyncio.FIRST_COMPLETED)
-        if feeding.done() and not feeding.cancelled() and feeding.exception() is not None:
-            self.stop()
-            await asyncio.wait(workers)
+    async def _fail_with(self, feeding: asyncio.Task[None], workers: list[asyncio.Task[None]]) -> None:
+        """Raise what feeding has failed with, once the workers are done with all that came before."""
+        await asyncio.wait(workers)
+        if feeding.done():
             feeding.result()
 
     async def _watch_for_stop(self) -> None:

@@ -228,7 +228,7 @@ class Consumer:
             self._pool.call(self._handler, Message(held))
         except Exception as error:
             _logger.info("an attempt at %s %s failed: %r", held.domain, held.offset, error)
-            held.verdict, held.reason = "fail", reason_of(error)
+            held.verdict, held.reason, held.error = "fail", reason_of(error), error
         else:
             held.verdict = "succeed"
         held.request_id = self._ids.name()
@@ -254,6 +254,14 @@ class Consumer:
         failed = self._work.fail(held.domain, held.token, reason=held.reason, request_id=held.request_id)
         if failed.outcome is not FailOutcome.RETRY_SCHEDULED:
             self._schedule.finish(line, "failed")
+            _logger.warning(
+                "%s %s was given up after attempt %d: %s",
+                held.domain,
+                held.offset,
+                held.retry_count + 1,
+                held.reason,
+                exc_info=held.error,
+            )
             return 0.0
         self._schedule.note("retried")
         held.verdict, held.retry_count = None, failed.retry_count

@@ -173,6 +173,8 @@ class Pool:
     def _feed(self, feed: Callable[[], None]) -> None:
         try:
             feed()
+        except BaseException as error:  # It is raised once the workers are done with all that came before.
+            self._error = self._error or error
         finally:
             self._is_fed = True
             self.notify()

@@ -2,11 +2,13 @@
 
 - ``looking``    ls, show, failed
 - ``changing``   acquire, succeed, fail, enqueue
+- ``keeping``    keep-alive, give-back
+- ``bounds``     start-at, watermark
 - ``consume``    a command for each offset; ``launcher``: the parent of those commands
 """
 
 from leasehold.cli.parser import Commands
-from leasehold.work.commands import changing, consume, looking
+from leasehold.work.commands import bounds, changing, consume, keeping, looking
 
 
 def add_commands(commands: Commands) -> None:
@@ -23,5 +25,5 @@ examples:
   leasehold work succeed orders 4294967297
   leasehold work show orders""",
     )
-    for module in (looking, changing, consume):
+    for module in (looking, changing, keeping, bounds, consume):
         module.add_commands(group)

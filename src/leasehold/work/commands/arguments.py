@@ -3,6 +3,8 @@
 import argparse
 from argparse import ArgumentParser
 
+EXIT_CODES_OF_TOKENS = "0 done · 76 the token is not that of the offset in flight · 1 error · 2 wrong usage"
+
 
 def read_offset(text: str) -> int:
     """Return an offset that was given; refuse what is none."""
@@ -21,6 +23,11 @@ def read_number(text: str) -> int:
 def add_domain(parser: ArgumentParser) -> None:
     """Let the user name the domain."""
     parser.add_argument("domain", metavar="DOMAIN", help="the domain, as any name")
+
+
+def add_token(parser: ArgumentParser) -> None:
+    """Let the user show the token."""
+    parser.add_argument("token", metavar="TOKEN", help="the token, as acquire printed it")
 
 
 def add_retries(parser: ArgumentParser, otherwise: str) -> None:

@@ -9,12 +9,16 @@ from leasehold.cli.durations import parse_duration
 from leasehold.cli.output import Output
 from leasehold.cli.parser import Group
 from leasehold.errors import EXIT_NOT_ACQUIRED
-from leasehold.work.commands.arguments import add_domain, add_retries, read_offset
+from leasehold.work.commands.arguments import (
+    EXIT_CODES_OF_TOKENS,
+    add_domain,
+    add_retries,
+    add_token,
+    read_offset,
+)
 
 if TYPE_CHECKING:
     from leasehold.work.law.answers import Failed, Succeeded
-
-_EXIT_CODES = "0 done · 76 the token is not that of the offset in flight · 1 error · 2 wrong usage"
 
 
 def add_commands(group: Group) -> None:
@@ -25,8 +29,8 @@ def add_commands(group: Group) -> None:
     _add_enqueue(group)
 
 
-def _add_token(parser: ArgumentParser) -> None:
-    parser.add_argument("token", metavar="TOKEN", help="the token, as acquire printed it")
+def _add_ending(parser: ArgumentParser) -> None:
+    add_token(parser)
     parser.add_argument(
         "--hand-off", action="store_true", help="acquire the head of the backlog in the same step"
     )
@@ -92,10 +96,10 @@ Prints the outcome and, if there is a backlog, the offset at its head.
 example:
   leasehold work succeed orders 4294967297
 
-exit codes: {_EXIT_CODES}""",
+exit codes: {EXIT_CODES_OF_TOKENS}""",
     )
     add_domain(parser)
-    _add_token(parser)
+    _add_ending(parser)
 
 
 def _succeed(arguments: Namespace, out: Output) -> None:
@@ -136,10 +140,10 @@ The offset stays in flight, to be tried again, or is given up after its last ret
 example:
   leasehold work fail orders 4294967297 --reason "no answer from the bank"
 
-exit codes: {_EXIT_CODES}""",
+exit codes: {EXIT_CODES_OF_TOKENS}""",
     )
     add_domain(parser)
-    _add_token(parser)
+    _add_ending(parser)
     parser.add_argument("--reason", metavar="TEXT", default="", help="why; history keeps it")
     add_retries(parser, "as it was acquired with")
 

@@ -4,14 +4,15 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from leasehold.cli.connecting import add_holder_option, connected, holder_of
 from leasehold.cli.durations import parse_duration
-from leasehold.cli.output import Output
-from leasehold.cli.parser import Group, UsageError, positive_number
+from leasehold.cli.output import Output, counted
+from leasehold.cli.parser import Group, is_number, positive_number
 from leasehold.cli.running.child import LauncherGone
-from leasehold.errors import EXIT_ERROR
+from leasehold.errors import EXIT_ERROR, EXIT_USAGE, InvalidInput, LimitExceeded
 from leasehold.work.commands.arguments import add_retries
 
 if TYPE_CHECKING:
@@ -32,15 +33,16 @@ def add_commands(group: Group) -> None:
 Each line on standard input is a message: DOMAIN OFFSET [PAYLOAD]. COMMAND is run for each offset that was
 acquired, in order within a domain, with the payload on its standard input. In its environment it finds
 LEASEHOLD_WORK_DOMAIN, LEASEHOLD_WORK_OFFSET, LEASEHOLD_WORK_TOKEN (pass it along with every write) and
-LEASEHOLD_WORK_ATTEMPT. An exit code other than 0 is a failed attempt, which is repeated after a while. Other
-consumers may have the same domains. After SIGTERM no command is started; those that run are waited for. If
+LEASEHOLD_WORK_ATTEMPT. An exit code other than 0 is a failed attempt, which is repeated after a while. A line
+that is no message is shown and skipped, and the exit code says so in the end. Other consumers may have the
+same domains. After SIGTERM no command is started; those that run are waited for. If
 the consumer is killed, they are ended with all that they have started: SIGTERM, then SIGKILL after 10 s.
 
 example:
   printf 'orders 41 first\\norders 42 second\\n' | leasehold work consume -- ./process.sh
 
 exit codes: 0 everything was processed, or stopped by a signal · 1 error, or an offset was given up ·
-            2 wrong usage · 127 COMMAND not found""",
+            2 wrong usage, or a line was skipped · 127 COMMAND not found""",
         has_child=True,
     )
     parser.usage = "leasehold work consume [options] -- COMMAND [ARGUMENT ...]"
@@ -76,12 +78,15 @@ def _consume(arguments: Namespace, out: Output) -> int:
     command = arguments.child[0]
     _refuse_missing_command(command)
     launcher = Launcher(arguments.child)
+    out = Output(arguments, sys.stderr)
+    lines = _Lines(out)
+    _tell_what_is_logged(out)
     holder = holder_of(arguments, f"/{os.getpid()}")
     with connected(arguments, create=True, holder=holder) as client:
         try:
             progress = client.work.consume(
                 lambda message: _run(launcher, command, message),
-                source=_messages(),
+                source=lines.messages(),
                 concurrency=arguments.concurrency,
                 backoff=Backoff(first=arguments.backoff),
                 ttl=arguments.ttl,
@@ -89,8 +94,8 @@ def _consume(arguments: Namespace, out: Output) -> int:
             )
         except _Over as over:
             raise over.error from None
-    _tell_progress(Output(arguments, sys.stderr), progress)
-    return EXIT_ERROR if progress.failed else 0
+    _tell_progress(out, progress, lines.skipped)
+    return EXIT_ERROR if progress.failed else EXIT_USAGE if lines.skipped else 0
 
 
 def _refuse_missing_command(command: str) -> None:
@@ -103,13 +108,55 @@ def _refuse_missing_command(command: str) -> None:
         raise CommandNotFound(f"there is no command {command!r}; check its name, permissions and $PATH")
 
 
-def _messages() -> Iterator[tuple[str, int, str]]:
-    """Yield what standard input says, line by line."""
-    for number, line in enumerate(sys.stdin, 1):
-        words = line.rstrip("\n").split(" ", 2)
-        if len(words) < 2 or not words[0] or not words[1].isdecimal():
-            raise UsageError(f"line {number} of standard input must be: DOMAIN OFFSET [PAYLOAD]")
-        yield words[0], int(words[1]), words[2] if len(words) == 3 else ""
+class _Lines:
+    """What standard input says, line by line."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        self.skipped = 0
+        """How many lines were no messages."""
+
+    def messages(self) -> Iterator[tuple[str, int, str]]:
+        """Yield the messages; show what is none, and go on."""
+        if isinstance(sys.stdin, TextIOWrapper):
+            sys.stdin.reconfigure(errors="surrogateescape")  # A payload may be any bytes.
+        for number, line in enumerate(sys.stdin, 1):
+            text = line.rstrip("\n")
+            try:
+                yield _message(text)
+            except (InvalidInput, LimitExceeded) as error:
+                self._skip(number, text, str(error))
+
+    def _skip(self, number: int, text: str, problem: str) -> None:
+        self.skipped += 1
+        if self._out.as_json:
+            self._out.json({"skipped_line": number, "text": text, "problem": problem})
+        else:
+            self._out.line(f"leasehold: line {number} was skipped: {problem}: {text!r:.120}")
+
+
+def _message(line: str) -> tuple[str, int, str]:
+    from leasehold.work.consuming import checked_item
+
+    domain, _, rest = line.partition(" ")
+    offset, _, payload = rest.partition(" ")
+    if not (domain and is_number(offset)):
+        raise InvalidInput("it must be DOMAIN OFFSET [PAYLOAD]", field="line")
+    return checked_item((domain, int(offset), payload))
+
+
+def _tell_what_is_logged(out: Output) -> None:
+    """Show what the consumer warns of, such as an offset that was given up, in a line each."""
+    import logging
+
+    class Teller(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if not out.as_json:
+                out.line(f"leasehold: {record.getMessage()}")
+
+    logger = logging.getLogger("leasehold.work")
+    logger.addHandler(Teller(logging.WARNING))
+    logger.propagate = False
 
 
 class CommandFailed(Exception):
@@ -143,15 +190,17 @@ def _run(launcher: "Launcher", command: str, message: "Message") -> None:
         raise CommandFailed(f"{command} ended with {code}")
 
 
-def _tell_progress(out: Output, progress: "Progress") -> None:
+def _tell_progress(out: Output, progress: "Progress", skipped_lines: int) -> None:
     from msgspec.structs import asdict
 
     if out.as_json:
-        out.json(asdict(progress))
+        out.json(asdict(progress) | {"skipped_lines": skipped_lines})
     else:
         out.line(
             f"processed {progress.processed}, failed {progress.failed}, skipped {progress.skipped}, "
             f"retried {progress.retried}, pending {progress.pending}"
         )
+        if skipped_lines:
+            out.line(f"{counted(skipped_lines, 'line')} skipped: not DOMAIN OFFSET [PAYLOAD]")
         if progress.failed:
             out.line("`leasehold work failed DOMAIN` says which were given up, and why")

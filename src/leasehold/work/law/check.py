@@ -32,7 +32,7 @@ def check_command(command: WorkCommand) -> Refusal | None:
     refusal = (
         check_text("tenant", command.tenant)
         or check_text("request_id", command.request_id)
-        or check_text("domain", command.domain, DOMAIN_BYTES)
+        or check_domain(command.domain)
         or check_holder("holder", command.holder)
     )
     if refusal is not None:
@@ -61,6 +61,11 @@ def check_command(command: WorkCommand) -> Refusal | None:
             return check_text("token", command.token) or check_ttl(command.ttl_ns or None)
         case _:
             return check_offset(command.offset)
+
+
+def check_domain(domain: str) -> Refusal | None:
+    """Refuse a domain's name that is empty, too long, or not printable."""
+    return check_text("domain", domain, DOMAIN_BYTES)
 
 
 def check_offset(offset: int, field: str = "offset") -> Refusal | None:

@@ -5,10 +5,10 @@ from typing import Any, get_args
 from leasehold.kernel.ledger.events import REGISTRAR, Event, Filing
 from leasehold.kernel.ledger.tick import Now
 from leasehold.work.law.model import (
-    WORK,
     Attempt,
     Reach,
     domain_key,
+    filed_under,
     flight_key,
     place_key,
     queued_key,
@@ -44,7 +44,11 @@ class _OffsetEvent(_WorkEvent, frozen=True, kw_only=True, omit_defaults=True):
     def filing(self) -> Filing:
         """Return the offset as the resource, and the domain in the place of a lease."""
         resource = resource_of(self.domain, self.offset)
-        return (self.tenant, f"{WORK}:{self.domain}", resource, self.actor, self.fence or None)
+        return (self.tenant, filed_under(self.domain), resource, self.actor, self.fence or None)
+
+    def told(self, what: str) -> str:
+        """Return what has become of the offset, for people."""
+        return f"offset {self.offset} of {self.domain} {what}"
 
     def place_keys(self, place: int) -> tuple[str, str]:
         """Return the keys of an offset in the backlog."""
@@ -70,6 +74,11 @@ class WorkEnqueued(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, 
     wake: str = ""
     added: int = 1
     """How many offsets the request has put there; the last of them remembers the request."""
+
+    @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told("was put into the backlog")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -102,6 +111,11 @@ class WorkAcquired(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, 
         return self.fence
 
     @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told(f"is in flight, attempt {self.retry_count + 1}")
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Return the domain, what is in flight, and the place that is left."""
         keys = (self.domain_key, self.flight_key)
@@ -119,6 +133,11 @@ class WorkSucceeded(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True,
     """What was at the head of the backlog then."""
 
     @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told("was processed")
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Return the domain, what was in flight, and the ranges that are joined."""
         return (self.domain_key, self.flight_key, *self.range_keys(self.done))
@@ -132,6 +151,11 @@ class WorkRetried(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, t
     retry_count: int
     """How often it has failed now."""
     reason: str = ""
+
+    @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told(f"failed in attempt {self.retry_count}, and is tried again")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -152,6 +176,11 @@ class WorkFailed(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, ta
     next_offset: int | None = None
 
     @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told(f"was given up after attempt {self.retry_count + 1}")
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Return the domain, what was in flight, and the ranges that are joined."""
         ranges = (*self.range_keys(self.done), *self.range_keys(self.failed, failed=True))
@@ -170,6 +199,11 @@ class WorkReturned(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, 
     """`expired` or `given back`."""
 
     @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told("went back to the head of the backlog")
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Return the domain, what was in flight, and the offset's place."""
         return (self.domain_key, self.flight_key, *self.place_keys(self.place))
@@ -180,6 +214,11 @@ class WorkKept(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, tag=
 
     ttl_ns: int
     due: int
+
+    @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told(f"was given {self.ttl_ns / 1e9:g} s more")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -193,6 +232,11 @@ class WorkCarried(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, t
     due: int
 
     @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told("goes on after a reboot, with the time it had left")
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """Return what is in flight."""
         return (self.flight_key,)
@@ -204,6 +248,11 @@ class WorkAwaited(_OffsetEvent, frozen=True, kw_only=True, omit_defaults=True, t
     wake: str
     place: int | None = None
     """Where in the backlog; None: it is in flight."""
+
+    @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return self.told("is waited for")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -221,7 +270,12 @@ class WorkStarted(_WorkEvent, frozen=True, kw_only=True, omit_defaults=True, tag
     @property
     def filing(self) -> Filing:
         """Return the domain in the place of a lease."""
-        return (self.tenant, f"{WORK}:{self.domain}", None, self.actor, None)
+        return (self.tenant, filed_under(self.domain), None, self.actor, None)
+
+    @property
+    def story(self) -> str:
+        """Return it as a sentence."""
+        return f"{self.domain} starts at offset {self.start}: all below counts as processed"
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from leasehold.kernel.ledger.events import IllegalTransition
-from leasehold.kernel.ledger.tick import Tick
 from leasehold.work.law.events import (
     WorkAcquired,
     WorkAwaited,
@@ -83,7 +82,7 @@ def _flight(record: Any, event: Any) -> Any:
             retry_count=event.retry_count,
             max_retries=event.max_retries,
             ttl_ns=event.ttl_ns,
-            due=None if event.due is None else _at(event, event.due),
+            due=None if event.due is None else event.tick.at(event.due),
             wake=event.wake,
         )
     _ensure(isinstance(record, Flight) and _names(record, event), event)
@@ -94,19 +93,15 @@ def _flight(record: Any, event: Any) -> Any:
             _ensure(event.retry_count == record.retry_count + 1, event)
             return replace(record, retry_count=event.retry_count)
         case WorkKept():
-            return replace(record, ttl_ns=event.ttl_ns, due=_at(event, event.due))
+            return replace(record, ttl_ns=event.ttl_ns, due=event.tick.at(event.due))
         case WorkCarried():
-            return replace(record, due=_at(event, event.due))
+            return replace(record, due=event.tick.at(event.due))
         case _:
             return replace(record, wake=event.wake)
 
 
 def _names(flight: Flight, event: Any) -> bool:
     return (flight.offset, flight.fence) == (event.offset, event.fence)
-
-
-def _at(event: Any, value: int) -> Tick:
-    return Tick(value=value, era=event.tick.era, rate=event.tick.rate)
 
 
 def _is_place_of(record: Any, event: WorkAcquired) -> bool:

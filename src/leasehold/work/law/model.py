@@ -166,6 +166,11 @@ def due(record: Any) -> Tick | None:
     return record.due if isinstance(record, Flight) else None
 
 
+def filed_under(domain: str) -> str:
+    """Return under what the history of a domain is found, in the place of a lease."""
+    return f"{WORK}:{domain}"
+
+
 def resource_of(domain: str, offset: int) -> str:
     """Return under what the history of an offset is found."""
-    return f"{WORK}:{domain}:{offset}"
+    return f"{filed_under(domain)}:{offset}"

@@ -82,6 +82,8 @@ class AsyncOrchestrator:
         self._turn = AsyncLock()
         self._is_doubtful = False
         """Whether the epoch may be another than we know, because a reply was lost."""
+        self._end: tuple[str, str] | None = None
+        """How this orchestrator has ended its own part, and what to do instead."""
         self.workflow_id = workflow.workflow_id
         self.current_epoch = workflow.epoch
         """The epoch of whatever this orchestrator does next."""
@@ -125,6 +127,11 @@ class AsyncOrchestrator:
 
         It asks the clock, not the registrar; every step is checked by the registrar again.
         """
+        if self._end is not None:
+            how, step = self._end
+            raise self._violation(
+                f"workflow {self.workflow_id} was {how} by this orchestrator; {step}", recommendation=step
+            )
         try:
             self._held.ensure()
         except LeaseLost as loss:
@@ -143,11 +150,17 @@ class AsyncOrchestrator:
                 current_epoch=self.current_epoch,
                 recommendation=CLAIM_AGAIN,
             )
-        return LeaseViolation(
+        return self._violation(
             f"lease {self.lease_id} does not allow acting for workflow {self.workflow_id} any more: {loss}",
+            recommendation=CLAIM_AGAIN,
+        )
+
+    def _violation(self, message: str, *, recommendation: str) -> LeaseViolation:
+        return LeaseViolation(
+            message,
             received_lease=self.lease_id,
             current_epoch=self.current_epoch,
-            recommendation=CLAIM_AGAIN,
+            recommendation=recommendation,
         )
 
     async def emit(
@@ -248,6 +261,7 @@ class AsyncOrchestrator:
             )
             handed_off = await self._send_last(command, HandedOff)
             self._moved(handed_off.epoch + 1, self.workflow_state)
+            self._end = (f"handed off to {to}", f"leave it to {to}")
         action = transfer_action(
             handed_off.action_id,
             old_lease_id=self.lease_id,
@@ -272,6 +286,7 @@ class AsyncOrchestrator:
             await self._begin()
             command = Finish(**self._step(None), outcome=outcome, reason=reason)
             self._took(await self._send_last(command, Stepped))
+            self._end = (outcome, "start another workflow, under another id")
 
     async def refresh(self) -> None:
         """Ask the registrar for the epoch and the state."""

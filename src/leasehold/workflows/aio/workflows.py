@@ -62,6 +62,9 @@ class AsyncWorkflows:
         self.manager = AsyncLeaseManager(session, claims)
         """What operators do."""
 
+    def __repr__(self) -> str:
+        return self._session.face("workflow leases")
+
     @property
     def tenant(self) -> str:
         """Whose workflows these are."""

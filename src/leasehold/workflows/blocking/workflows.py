@@ -60,6 +60,9 @@ class Workflows:
         self.manager = LeaseManager(session, claims)
         """What operators do."""
 
+    def __repr__(self) -> str:
+        return self._session.face("workflow leases")
+
     @property
     def tenant(self) -> str:
         """Whose workflows these are."""

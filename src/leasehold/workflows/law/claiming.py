@@ -24,7 +24,7 @@ from leasehold.workflows.law.events import (
     WorkflowHandedOff,
     WorkflowTakenOver,
     WorkflowVacated,
-    under,
+    under_lease,
 )
 from leasehold.workflows.law.ownership import (
     ended,
@@ -97,7 +97,7 @@ def _begin_or_take_over(command: Claim, draft: Draft) -> None:
     lease: Lease = draft.get(LEASE, command.lease_id)
     kind = WorkflowClaimed if record is None else WorkflowTakenOver
     epoch = 0 if record is None else record.epoch
-    draft.append(kind(**under(lease, epoch, draft.now), request=command.request_id))
+    draft.append(kind(**under_lease(lease, epoch, draft.now), request=command.request_id))
 
 
 def accept(command: Accept, draft: Draft) -> Refusal | Callable[[], Granted]:
@@ -118,7 +118,7 @@ def accept(command: Accept, draft: Draft) -> Refusal | Callable[[], Granted]:
         why = "another orchestrator took it already" if record.accepted_by else "it was not handed off"
         return violation(record, command.lease_id, why)
     request = command.request_id
-    draft.append(WorkflowAccepted(**under(lease, record.epoch, draft.now), request=request, by=request))
+    draft.append(WorkflowAccepted(**under_lease(lease, record.epoch, draft.now), request=request, by=request))
     return _granted(command.lease_id, draft)
 
 
@@ -177,7 +177,7 @@ def vacate(event: EndEvent, draft: Draft) -> None:
         cause, reason = REVOKED, event.reason
     elif isinstance(event, LeaseExpired):
         cause = EXPIRED
-    said = under(event, record.epoch, draft.now, event.actor)
+    said = under_lease(event, record.epoch, draft.now, event.actor)
     draft.append(WorkflowVacated(**said, cause=cause, reason=reason))
 
 

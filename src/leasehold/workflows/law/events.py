@@ -295,7 +295,7 @@ class _UnderLease(Stamp):
     epoch: int
 
 
-def under(lease: Lease | EndEvent, epoch: int, now: Now, actor: str | None = None) -> _UnderLease:
+def under_lease(lease: Lease | EndEvent, epoch: int, now: Now, actor: str | None = None) -> _UnderLease:
     """Return what every event says of something that happens to a workflow under a lease, or with its end.
 
     The actor is its holder, if nobody else is named.

@@ -4,7 +4,6 @@ from msgspec.structs import replace
 
 from leasehold.kernel.ledger.events import Event, IllegalTransition
 from leasehold.kernel.ledger.key import split_key
-from leasehold.kernel.ledger.tick import Tick
 from leasehold.workflows.law.events import (
     GuardMarked,
     SubscriptionCarried,
@@ -160,7 +159,7 @@ def _subscription(record: Record | None, event: Event) -> Subscription | None:
             name=event.name,
             position=event.position,
             workflow_id=event.workflow_id,
-            due=_at(event.due, event),
+            due=event.tick.at(event.due),
         )
     if not isinstance(record, Subscription):
         raise IllegalTransition(f"{event.type} for a subscription that is not open")
@@ -168,13 +167,9 @@ def _subscription(record: Record | None, event: Event) -> Subscription | None:
         case SubscriptionMoved(position=position, due=due):
             if position < record.position:
                 raise IllegalTransition(f"subscription {record.name} went back to {position}")
-            return replace(record, position=position, due=_at(due, event))
+            return replace(record, position=position, due=event.tick.at(due))
         case SubscriptionCarried(due=due):
-            return replace(record, due=_at(due, event))
+            return replace(record, due=event.tick.at(due))
         case _:
             assert isinstance(event, SubscriptionClosed)
             return None
-
-
-def _at(value: int, event: Event) -> Tick:
-    return Tick(value=value, era=event.tick.era, rate=event.tick.rate)

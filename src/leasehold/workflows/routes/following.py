@@ -10,7 +10,6 @@ from litestar.params import FromQuery, QueryParameter
 
 from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import name as checked_name
-from leasehold.engine.port import Head
 from leasehold.engine.questions import FindHead
 from leasehold.errors import InvalidInput, error_of
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
@@ -94,7 +93,7 @@ async def read(
 )
 async def acknowledge(session: Asking, data: AcknowledgeBody) -> PositionBody:
     """Say that everything up to a position is done with: it does not come again. It never goes back."""
-    head: Head = await session.ask(FindHead(tenant=session.tenant))
+    head = await session.ask(FindHead(tenant=session.tenant))
     if data.position > head.position:
         raise InvalidInput(
             f"position must be one of a message, and the ledger ends at {head.position}", field="position"

@@ -8,13 +8,12 @@ from leasehold.client.aio.session import AsyncSession
 from leasehold.client.inputs import name, sought
 from leasehold.engine.port import EntryQuery
 from leasehold.engine.questions import ReadLedger
-from leasehold.kernel.ledger.chain import Entry
 from leasehold.kernel.ledger.limits import NUMBER_MAXIMUM
 from leasehold.server.routing import Asking, Limit, get
 from leasehold.workflows.errors import WorkflowNotFound
 from leasehold.workflows.law.records import resource_of
 from leasehold.workflows.messages import PUBLISHED_TYPES, delivery_of
-from leasehold.workflows.questions import FindWorkflow, Known, ListWorkflows, WorkflowStatus
+from leasehold.workflows.questions import FindWorkflow, ListWorkflows, WorkflowStatus
 from leasehold.workflows.routes.bodies import (
     MESSAGE_EXAMPLE,
     WORKFLOW_EXAMPLE,
@@ -29,7 +28,7 @@ from leasehold.workflows.routes.bodies import (
 async def existing(session: AsyncSession, workflow_id: str) -> WorkflowStatus:
     """Return how a workflow stands; raise WorkflowNotFound if there is none."""
     question = FindWorkflow(tenant=session.tenant, workflow_id=name("workflow_id", workflow_id))
-    known: Known = await session.ask(question)
+    known = await session.ask(question)
     if known.status is None:
         raise WorkflowNotFound(f"workflow {workflow_id} does not exist", workflow_id=workflow_id)
     return known.status
@@ -43,7 +42,7 @@ async def list_workflows(
 ) -> WorkflowsBody:
     """Return a page of workflows, in the order of their ids."""
     question = ListWorkflows(tenant=session.tenant, after=sought("after", after), limit=limit)
-    found: list[WorkflowStatus] = await session.ask(question)
+    found = await session.ask(question)
     return WorkflowsBody(
         workflows=[workflow_body(one) for one in found],
         next=found[-1].workflow.workflow_id if len(found) == limit else None,
@@ -74,7 +73,7 @@ async def list_actions(
         after=after,
         limit=limit,
     )
-    entries: list[Entry] = await session.ask(ReadLedger(tenant=session.tenant, query=query))
+    entries = await session.ask(ReadLedger(tenant=session.tenant, query=query))
     return messages_body([delivery_of(entry) for entry in entries], limit)
 
 

@@ -152,7 +152,7 @@ async def result(terms: Holding, data: ResultBody) -> SteppedBody:
     body={**_STEP, "to": "orchestrator-2"},
     answer={
         "workflow_id": "order-7",
-        "lease_id": "01999b2b00007b0e8f3a6c1d2e4f5a6b",
+        "lease_id": "01999b2b-0000-7b0e-8f3a-6c1d2e4f5a6b",
         "holder": "orchestrator-2",
         "token": 229613453148170,
         "epoch": 3,
