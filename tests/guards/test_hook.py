@@ -119,6 +119,19 @@ def test_what_is_outside_of_the_repository_is_nobody_s_business_even_if_all_is_b
     assert hooked.hook(hooked.edit("src/app.py")).code == BLOCK
 
 
+def test_who_writes_a_folder_around_the_repository_writes_what_is_in_it(hooked: Team) -> None:
+    hooked.hook(hooked.edit("src/app.py"))
+    for command in (
+        "rm -rf /",
+        "rm -rf ..",
+        f"mv {hooked.top.parent} /elsewhere",
+        "(cd src && ls); rm -r src",
+    ):
+        blocked = hooked.hook(hooked.bash(command))
+        assert (blocked.code, "is held by session-1" in blocked.err) == (BLOCK, True), command
+    assert hooked.hook(hooked.bash("touch ../beside")) == (0, "", "")
+
+
 def test_a_way_around_the_repository_leads_back_into_it(hooked: Team, tmp_path: Path) -> None:
     hooked.hook(hooked.edit("src/app.py"))
     (tmp_path / "way").symlink_to(hooked.top / "src")

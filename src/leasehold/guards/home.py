@@ -2,7 +2,7 @@
 
 A hook knows of one repository, or of one folder that is in none. What lies elsewhere is left alone,
 whatever is the matter with it; work trees and clones of the same repository are not elsewhere, because
-their files have the same names.
+their files have the same names. Who writes a folder around the repository, writes all of the repository.
 """
 
 import os
@@ -21,7 +21,13 @@ class Home:
 
     def own(self, paths: Iterable[str]) -> list[str]:
         """Return those of some absolute paths that belong here."""
-        return [path for path in paths if self._has(os.path.realpath(path))]
+        found = [self._around(path) or path for path in paths]
+        return [path for path in found if self._has(os.path.realpath(path))]
+
+    def _around(self, path: str) -> str | None:
+        """Return our own folder for one that it is in; None for any other path."""
+        own, place = self._top or self._folder, os.path.realpath(path)
+        return own if own != place and f"{own}/".startswith(f"{place.rstrip('/')}/") else None
 
     def _has(self, place: str) -> bool:
         top = top_of(place)

@@ -2,19 +2,19 @@
 
 Best effort, and pure but for one question: whether a path is a folder. Only literal paths count: targets of
 redirections, and arguments of commands that are known to write to them. What a variable, a pattern or a
-program decides when it runs is not seen; neither is what comes after a `cd` to such a place. A text that
-cannot be read names nothing.
+program decides when it runs is not seen; neither is what comes after a `cd` to such a place. Where a `cd` may
+not have happened, a path is taken for one in each folder that the command may be in. A text that cannot be
+read names nothing.
 """
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-_OPERATOR = re.compile(r"\d*(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)|&>>|&>|&&|\|\||;;|\|&|[;&|()\n]")
+from leasehold.guards.shell_words import Unreadable, Word, words_of
+
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=.*", re.DOTALL)
-_DYNAMIC = frozenset("$`*?[{~")
-"""Characters that, unquoted, make a word something else than it says."""
 
 _ALL = ("rm", "rmdir", "unlink", "touch", "tee", "truncate", "shred")
 """Commands that write to every path they are given."""
@@ -37,21 +37,15 @@ _BEFORE = (
     "do",
     "else",
     "if",
+    "elif",
     "while",
+    "until",
     "!",
     "{",
 )
 """Words that a command may come after."""
-
-
-class _Word(NamedTuple):
-    text: str
-    is_literal: bool = True
-    is_operator: bool = False
-
-
-class _Unreadable(Exception):
-    pass
+_PERHAPS = frozenset({"then", "do", "else", "if", "elif", "while", "until", "!"})
+"""Those after which it may not be run, or what follows it may be run without it."""
 
 
 class _Place(NamedTuple):
@@ -71,32 +65,77 @@ class _Place(NamedTuple):
 def written(command: str, folder: str, is_folder: Callable[[str], bool]) -> list[str]:
     """Return the absolute paths that a command is about to write, which begins in a folder."""
     try:
-        words = list(_words(command))
-    except _Unreadable:
+        words = list(words_of(command))
+    except Unreadable:
         return []
     found: list[str] = []
-    here: str | None = folder
-    simple: list[_Word] = []
-    for word in [*words, _Word(";", is_operator=True)]:
+    way = _Way(folder, is_folder)
+    simple: list[Word] = []
+    for word in [*words, Word(";", is_operator=True)]:
         if not word.is_operator or _is_redirection(word):
             simple.append(word)
             continue
         arguments, targets = _split(simple)
         simple = []
-        for path in (*targets, *_arguments_written(arguments, _Place(here, is_folder))):
-            if path.startswith("/") or here is not None:
-                found.append(posixpath.normpath(posixpath.join(here or "/", path)))
-        here = _folder_after(arguments, here)
-    return found
+        for here in way.folders or (None,):
+            for path in (*targets, *_arguments_written(arguments, _Place(here, is_folder))):
+                if path.startswith("/") or here is not None:
+                    found.append(posixpath.normpath(posixpath.join(here or "/", path)))
+        way.go(arguments, word.text)
+    return list(dict.fromkeys(found))
 
 
-def _is_redirection(word: _Word) -> bool:
+class _Way:
+    """Which folders the next simple command may run in; none: nobody can tell."""
+
+    def __init__(self, folder: str, is_folder: Callable[[str], bool]) -> None:
+        self.folders = [folder]
+        self._if_failed: list[str] = []
+        """Where the commands after this chain of `&&` may be, if not all of it was run."""
+        self._before = ";"
+        self._outside: list[tuple[list[str], list[str]]] = []
+        """Where the shells around this one are, in parentheses."""
+        self._is_folder = is_folder
+
+    def go(self, arguments: Sequence[Word], operator: str) -> None:
+        """Go on past a simple command, and the operator behind it."""
+        words = list(arguments)
+        is_sure = self._before not in ("&&", "||", "|", "|&")
+        while words and words[0].text in _BEFORE:
+            is_sure &= words.pop(0).text not in _PERHAPS
+        # In a pipe, or in the background, it is another shell that goes elsewhere.
+        if words and words[0].text in ("cd", "pushd", "popd") and operator not in ("|", "|&", "&"):
+            before, self.folders = (
+                self.folders,
+                [target for folder in self.folders for target in _target(words, folder)],
+            )
+            if not is_sure or not all(self._is_folder(folder) for folder in self.folders):
+                self._if_failed += before
+        if operator == "(":
+            self._outside.append((self.folders, self._if_failed))
+            self._if_failed = []
+        elif operator == ")" and self._outside:
+            self.folders, self._if_failed = self._outside.pop()
+        elif operator != "&&":
+            self.folders = list(dict.fromkeys([*self.folders, *self._if_failed]))
+            self._if_failed = []
+        self._before = operator
+
+
+def _target(words: Sequence[Word], here: str) -> list[str]:
+    """Return where a `cd` leads from a folder; nothing: nobody can tell."""
+    if words[0].text == "popd" or len(words) != 2 or not words[1].is_literal or words[1].text.startswith("-"):
+        return []
+    return [posixpath.join(here, words[1].text)]
+
+
+def _is_redirection(word: Word) -> bool:
     return word.is_operator and ("<" in word.text or ">" in word.text)
 
 
-def _split(simple: Sequence[_Word]) -> tuple[list[_Word], list[str]]:
+def _split(simple: Sequence[Word]) -> tuple[list[Word], list[str]]:
     """Return the words of a simple command, and the files that its output goes to."""
-    arguments: list[_Word] = []
+    arguments: list[Word] = []
     targets: list[str] = []
     words = iter(simple)
     for word in words:
@@ -112,20 +151,7 @@ def _split(simple: Sequence[_Word]) -> tuple[list[_Word], list[str]]:
     return arguments, targets
 
 
-def _folder_after(arguments: Sequence[_Word], here: str | None) -> str | None:
-    """Return which folder the next command begins in; None: nobody can tell."""
-    words = list(arguments)
-    if not words or words[0].text not in ("cd", "pushd", "popd"):
-        return here
-    if words[0].text == "popd" or len(words) != 2 or not words[1].is_literal or words[1].text.startswith("-"):
-        return None
-    target = words[1].text
-    if target.startswith("/"):
-        return target
-    return None if here is None else posixpath.join(here, target)
-
-
-def _arguments_written(arguments: Sequence[_Word], place: _Place) -> list[str]:
+def _arguments_written(arguments: Sequence[Word], place: _Place) -> list[str]:
     """Return the literal paths among the arguments of a command that it writes to."""
     words = list(arguments)
     while words and (words[0].text in _BEFORE or _ASSIGNMENT.fullmatch(words[0].text)):
@@ -143,17 +169,17 @@ def _arguments_written(arguments: Sequence[_Word], place: _Place) -> list[str]:
     if name in _ALL:
         return _literal(paths)
     if name in _LAST:
-        return [*(_literal(paths[:-1]) if name == "mv" else ()), *_written_last(options, paths, place)]
+        return [*(_literal(paths[:-1]) if name == "mv" else ()), *_written_last(name, options, paths, place)]
     if name in _IN_PLACE and any(re.match(r"-[A-Za-z]*i|--in-place", one.text) for one in options):
         has_script = any(re.match(r"-[A-Za-z]*[ef]|--expression|--file", one.text) for one in options)
         return _literal(paths if has_script else paths[1:])
     return []
 
 
-def _sorted(name: str, given: Sequence[_Word]) -> tuple[list[_Word], list[_Word]]:
+def _sorted(name: str, given: Sequence[Word]) -> tuple[list[Word], list[Word]]:
     """Return options, each with its value after it where it has one, and what comes between them."""
-    options: list[_Word] = []
-    paths: list[_Word] = []
+    options: list[Word] = []
+    paths: list[Word] = []
     with_value = _WITH_VALUE.get(name, "") + ("ef" if name in _IN_PLACE else "")
     words = iter(given)
     for word in words:
@@ -169,8 +195,11 @@ def _sorted(name: str, given: Sequence[_Word]) -> tuple[list[_Word], list[_Word]
     return options, paths
 
 
-def _written_last(options: Sequence[_Word], paths: Sequence[_Word], place: _Place) -> list[str]:
-    """Return where copies go: to the last path, or into it if it is a folder, or into an option's folder."""
+def _written_last(name: str, options: Sequence[Word], paths: Sequence[Word], place: _Place) -> list[str]:
+    """Return where copies go: to the last path, or into it if it is a folder, or into an option's folder.
+
+    To `rsync`, a folder with a slash at its end is all that is in it.
+    """
     target, sources = _target_option(options), list(paths)
     if target is None:
         if len(paths) < 2:
@@ -178,11 +207,14 @@ def _written_last(options: Sequence[_Word], paths: Sequence[_Word], place: _Plac
         target = sources.pop()
         if not place.has_folder(target.text):
             return _literal([target])
-    names = [posixpath.basename(one.rstrip("/")) for one in _literal(sources)]
-    return [posixpath.join(folder, name) for folder in _literal([target]) for name in names]
+    copied = [
+        "." if name == "rsync" and one.endswith("/") else posixpath.basename(one.rstrip("/"))
+        for one in _literal(sources)
+    ]
+    return [posixpath.join(folder, one) for folder in _literal([target]) for one in copied]
 
 
-def _target_option(options: Sequence[_Word]) -> _Word | None:
+def _target_option(options: Sequence[Word]) -> Word | None:
     for place, option in enumerate(options):
         if _TARGET_OPTION.fullmatch(option.text) and options[place + 1 :]:
             return options[place + 1]
@@ -191,7 +223,7 @@ def _target_option(options: Sequence[_Word]) -> _Word | None:
     return None
 
 
-def _written_by_git(given: Sequence[_Word]) -> list[str]:
+def _written_by_git(given: Sequence[Word]) -> list[str]:
     """Return the paths that git rm, mv, restore and `checkout --` change in the work tree."""
     if not given or not given[0].is_literal:
         return []  # Options before the command, such as -C, may lead elsewhere.
@@ -202,104 +234,14 @@ def _written_by_git(given: Sequence[_Word]) -> list[str]:
     if action not in ("rm", "mv", "restore") or "--cached" in texts:
         return []
     options, paths = _sorted("git", [word for word in rest if word.text not in ("-s", "--source")])
-    return [] if any(option.text == "--staged" for option in options) else _literal(paths)
+    if action == "restore" and _has(options, "--staged", "S") and not _has(options, "--worktree", "W"):
+        return []
+    return _literal(paths)
 
 
-def _literal(words: Sequence[_Word]) -> list[str]:
+def _has(options: Sequence[Word], name: str, letter: str) -> bool:
+    return any(re.fullmatch(rf"{name}|-\w*{letter}\w*", option.text) for option in options)
+
+
+def _literal(words: Sequence[Word]) -> list[str]:
     return [word.text for word in words if word.is_literal and word.text]
-
-
-def _words(command: str) -> Iterator[_Word]:
-    """Yield words and operators as a shell reads them, without comments and what is fed in between."""
-    at, ends = 0, []
-    while at < len(command):
-        character = command[at]
-        if command.startswith("\\\n", at):
-            at += 2
-        elif character in " \t":
-            at += 1
-        elif character == "#":
-            at = _line_end(command, at)
-        elif found := _OPERATOR.match(command, at):
-            at = found.end()
-            yield _Word(found[0].lstrip("0123456789"), is_operator=True)
-            if found[0].lstrip("0123456789") in ("<<", "<<-"):
-                word, at = _read_word(command, _skip_blanks(command, at))
-                ends.append(word.text)
-                yield word
-            elif found[0] == "\n" and ends:
-                at = _skip_documents(command, at, ends)
-                ends = []
-        else:
-            word, at = _read_word(command, at)
-            yield word
-
-
-def _skip_blanks(command: str, at: int) -> int:
-    while at < len(command) and command[at] in " \t":
-        at += 1
-    return at
-
-
-def _line_end(command: str, at: int) -> int:
-    end = command.find("\n", at)
-    return len(command) if end < 0 else end
-
-
-def _skip_documents(command: str, at: int, ends: Sequence[str]) -> int:
-    """Return where the text after here-documents begins."""
-    for end in ends:
-        while True:
-            if at >= len(command):
-                return at
-            line_end = _line_end(command, at)
-            line, at = command[at:line_end], line_end + 1
-            if line.lstrip("\t") == end:
-                break
-    return min(at, len(command))
-
-
-def _read_word(command: str, at: int) -> tuple[_Word, int]:
-    """Return the word that begins somewhere, without its quotes, and where it ends."""
-    text: list[str] = []
-    is_literal = True
-    while at < len(command):
-        character = command[at]
-        if character in " \t\n;&|()<>":
-            break
-        if character == "\\":
-            text.append(command[at + 1 : at + 2])
-            at += 2
-        elif character == "'":
-            end = command.find("'", at + 1)
-            if end < 0:
-                raise _Unreadable
-            text.append(command[at + 1 : end])
-            at = end + 1
-        elif character == '"':
-            inside, plain, at = _read_quoted(command, at + 1)
-            text.append(inside)
-            is_literal = is_literal and plain
-        else:
-            is_literal = is_literal and character not in _DYNAMIC
-            text.append(character)
-            at += 1
-    return _Word("".join(text), is_literal), at
-
-
-def _read_quoted(command: str, at: int) -> tuple[str, bool, int]:
-    """Return what stands between double quotes, whether that is all there is to it, and where it ends."""
-    text: list[str] = []
-    is_plain = True
-    while at < len(command):
-        character = command[at]
-        if character == '"':
-            return "".join(text), is_plain, at + 1
-        if character == "\\" and command[at + 1 : at + 2] in ('"', "\\", "$", "`", "\n"):
-            text.append(command[at + 1].strip("\n"))
-            at += 2
-            continue
-        is_plain = is_plain and character not in "$`"
-        text.append(character)
-        at += 1
-    raise _Unreadable
