@@ -74,7 +74,7 @@ def test_the_holder_is_the_option_or_the_variable_or_the_user(shell: Shell) -> N
 def test_what_no_claim_may_say_is_refused_as_wrong_usage(shell: Shell) -> None:
     assert "at least 1 millisecond" in shell.run("acquire", "door", "--ttl", "0", code=2).err
     assert shell.run("acquire", "", "--json", code=2).error["code"] == "INVALID_INPUT"
-    assert "30 days" in shell.run("acquire", "door", "--ttl", "31d", code=1).err
+    assert "30 days" in shell.run("acquire", "door", "--ttl", "31d", code=2).err
 
 
 def test_renew_extends_from_now(shell: Shell) -> None:

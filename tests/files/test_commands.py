@@ -129,11 +129,13 @@ def test_what_to_type_next_works_from_where_it_was_typed(shell: Shell, repositor
     typed = ("./app.py", "--as", "b", "--store", "../other", "--tenant", "default")
     refused = shell.run("acquire", *typed, "--reason", "new parser", "--ttl", "5m", code=75)
     assert (
-        "Next: leasehold acquire ./app.py --as b --wait 30s --store ../other --ttl 300s --reason 'new parser'"
-        in refused.err
+        "Next: leasehold acquire ./app.py --as b --wait 30s --store ../other --tenant default "
+        "--ttl 300s --reason 'new parser'" in refused.err
     )
     refused = shell.run("run", *typed, "--", "make", "all the rest", code=75)
-    command = "leasehold run ./app.py --as b --wait 30s --store ../other -- make 'all the rest'"
+    command = (
+        "leasehold run ./app.py --as b --wait 30s --store ../other --tenant default -- make 'all the rest'"
+    )
     assert f"Next: {command}" in refused.err
     shell.run("release", "./app.py", "--as", "a", "--store", "../other")
     shell.run("acquire", *typed)

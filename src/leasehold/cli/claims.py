@@ -105,7 +105,8 @@ def _acquire(arguments: Namespace, out: Output) -> None:
                 _tell_all(out, statuses)
         except OSError:
             held.release("aborted")
-            say_on_stderr("leasehold: the output could not be written, so what was acquired is given back")
+            if not out.as_json:
+                say_on_stderr("leasehold: the output could not be written; what was acquired is given back")
             raise
         # Only now: leases that nobody has been told about are released when the client closes.
         with _undisturbed():

@@ -8,6 +8,7 @@ What has no colour, because it never waits, is here:
 
 - ``session``     what all parts of a client share
 - ``holdings``    the leases a client keeps, and who is in the middle of getting or returning one
+- ``users``       who uses the leases that a client keeps, where claims share one
 - ``held``        a lease in the hands of its holder
 - ``holders``     who is asking, when the caller does not say
 - ``inputs``      what callers write, checked

@@ -47,8 +47,8 @@ def name_of(path: AnyPath, *, start: str | None = None) -> FileName:
     if not os.path.lexists(here) and literal_prefix(text) != text:
         resource = _pattern(os.path.join(escape(base), text), text)
     else:
-        plain = _plain(base, text)
-        resource = _resource(os.path.realpath(plain), "", folder=text.endswith("/") or os.path.isdir(plain))
+        real = os.path.realpath(_plain(base, text))
+        resource = _resource(real, "", folder=text.endswith("/") or os.path.isdir(real))
     resource = _checked(resource, text)
     return FileName(resource, shown(resource))
 
