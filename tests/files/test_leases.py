@@ -314,6 +314,19 @@ async def test_an_open_that_fails_or_is_interrupted_leaves_nothing_behind(
         assert look() == before
 
 
+async def test_a_name_with_an_extension_is_a_file_until_there_is_a_folder_unless_it_has_a_slash(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    async with leases.files.lease("conf.d", agent="a"):
+        with pytest.raises(Held):
+            await strangers.files.lease("conf.d/x", agent="b", wait=False)
+        async with strangers.files.lease("*/x", agent="b", wait=False):
+            pass
+    async with leases.files.lease("conf.d/", agent="a"):
+        with pytest.raises(Held):
+            await strangers.files.lease("*/x", agent="b", wait=False)
+
+
 async def test_a_loss_is_told_to_who_wants_to_hear_of_it(leases: Any, world: World, repository: Path) -> None:
     heard: list[Any] = []
     leases.files.on(heard.append)
