@@ -374,8 +374,8 @@ async def test_every_block_that_shares_a_lease_hears_of_its_loss_and_none_that_h
     async with AsyncExitStack() as blocks:
         for name in ("second", "third"):
             lease = leases.files.lease("src/", agent="a", ttl=10, on_lost=lambda _, n=name: heard.put(n))
-            last = await blocks.enter_async_context(_raises_loss())
-            last = await blocks.enter_async_context(lease)
+            await blocks.enter_async_context(_raises_loss())
+            last: Any = await blocks.enter_async_context(lease)
         await over.release()
         world.clock.advance(11)  # type: ignore[attr-defined]
         with pytest.raises(LeaseLost):
