@@ -138,6 +138,20 @@ def test_a_command_that_waits_for_its_turn_is_decided_by_how_the_key_stands_then
     assert audit(store).problems == []
 
 
+def test_a_claim_that_waits_under_a_revoked_key_costs_others_the_claim_window_at_most(
+    registrar: Registrar, clock: FakeClock
+) -> None:
+    key = created(registrar, Role.HOLDER, "acme")
+    held = granted(registrar.call(claim("door", "bob", tenant="acme")))
+    expect(Waiting, desk_of(registrar, key).call(claim("door", "ann", tenant="acme", wait=True)))
+    registrar.call(revoke(key.key_id))
+    registrar.call(release(held))
+
+    expect(Refusal, registrar.call(claim("door", "bob", tenant="acme")))
+    clock.advance(2)
+    assert granted(registrar.call(claim("door", "bob", tenant="acme"))).holder == "bob"
+
+
 def test_a_claim_that_waits_is_lost_with_its_key(registrar: Registrar) -> None:
     key = created(registrar, Role.HOLDER, "acme")
     desk = desk_of(registrar, key)

@@ -1,5 +1,6 @@
 """The pleasant way: a block that owns what it names."""
 
+import gc
 import os
 import queue
 import threading
@@ -285,6 +286,54 @@ async def test_only_what_the_lease_covers_can_be_opened(leases: Any, repository:
             await lease.open("src/app.py", "w")
         async with lease.open("src/app.py") as read:
             assert read.read() == "x"
+
+
+async def test_an_open_that_fails_or_is_interrupted_leaves_nothing_behind(
+    leases: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look() -> tuple[int, list[str]]:
+        return len(os.listdir("/proc/self/fd")), os.listdir("src")
+
+    async with leases.files.lease("src/app.py", agent="a") as lease:
+        before = look()
+        for wrong in ({"encoding": "no such"}, {"newline": "no"}, {"buffering": 0}, {"no_option": 1}):
+            with pytest.raises((LookupError, ValueError, TypeError)):
+                await lease.open("src/app.py", "w", **wrong)
+        for mode in (None, "", "rw"):
+            with pytest.raises(InvalidInput, match="mode must be"):
+                await lease.open("src/app.py", mode)
+        file = await lease.open("src/app.py", "w")
+        file.write("never to be seen")
+        assert look() != before
+        del file
+        gc.collect()
+        assert look() == before
+        make = os.open
+
+        def interrupted(path: Any, *arguments: Any, **options: Any) -> int:
+            handle = make(path, *arguments, **options)
+            if not str(path).endswith(".leasehold"):
+                return handle
+            os.close(handle)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "open", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            await lease.open("src/app.py", "w")
+        assert look() == before
+
+
+async def test_a_name_with_an_extension_is_a_file_until_there_is_a_folder_unless_it_has_a_slash(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    async with leases.files.lease("conf.d", agent="a"):
+        with pytest.raises(Held):
+            await strangers.files.lease("conf.d/x", agent="b", wait=False)
+        async with strangers.files.lease("*/x", agent="b", wait=False):
+            pass
+    async with leases.files.lease("conf.d/", agent="a"):
+        with pytest.raises(Held):
+            await strangers.files.lease("*/x", agent="b", wait=False)
 
 
 async def test_a_loss_is_told_to_who_wants_to_hear_of_it(leases: Any, world: World, repository: Path) -> None:

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import stat
+from contextlib import suppress
 from typing import IO, Any
 
 from leasehold.errors import InvalidInput
@@ -17,36 +18,52 @@ from leasehold.errors import InvalidInput
 _KINDS = frozenset("rwax")
 
 
+def kind_of(mode: str) -> str:
+    """Return whether a mode reads, writes, appends or makes a new file: r, w, a or x."""
+    given: object = mode
+    kind = mode.replace("b", "").replace("t", "") if isinstance(given, str) else ""
+    if kind not in _KINDS or mode.count("b") + mode.count("t") > 1:
+        raise InvalidInput(f"mode must be r, w, a or x, with b for bytes, not {mode!r}", field="mode")
+    return kind
+
+
 class Replacement:
     """What will replace a file."""
 
     def __init__(self, path: str, mode: str, options: dict[str, Any]) -> None:
-        kind = mode.replace("b", "").replace("t", "")
-        if kind not in _KINDS or mode.count("b") + mode.count("t") > 1:
-            raise InvalidInput(f"mode must be r, w, a or x, with b for bytes, not {mode!r}", field="mode")
+        self.beside = ""
+        self._handle = -1
+        self._process_id = os.getpid()
+        kind = kind_of(mode)
         self.target = os.path.realpath(path)
         self.is_new = kind == "x"
         if self.is_new and os.path.lexists(self.target):
             raise FileExistsError(f"{path} exists already")
-        self.beside = ""
         if kind == "r":
             self.file: IO[Any] = open(self.target, mode, **options)  # noqa: SIM115 - closed by its owner
             return
         if os.path.exists(self.target) and not os.path.isfile(self.target):
             raise InvalidInput(f"{path} is a folder or a device, and is not replaced", field="path")
         folder, name = os.path.split(self.target)
-        self.beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.leasehold")
         permissions = _permissions(self.target)
-        handle = os.open(self.beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.leasehold")
         try:
+            self.beside = beside
+            self._handle = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             if permissions is not None:
-                os.fchmod(handle, permissions)
+                os.fchmod(self._handle, permissions)
             if kind == "a" and permissions is not None:
-                _copy(self.target, handle)
-            self.file = open(handle, mode.replace("x", "w"), **options)  # noqa: SIM115 - closed by its owner
+                _copy(self.target, self._handle)
+            # Closed by nobody but us: what `open` does with it on a wrong option depends on the option.
+            self.file = open(self._handle, mode.replace("x", "w"), **options | {"closefd": False})  # noqa: SIM115
         except BaseException:
-            os.unlink(self.beside)
+            self.discard()
             raise
+
+    def __del__(self) -> None:
+        """Clear away what nobody got hold of, because Ctrl-C came before."""
+        if self._process_id == os.getpid():
+            self.discard()
 
     def finish(self) -> None:
         """Write everything to the disk, without replacing anything yet."""
@@ -54,6 +71,7 @@ class Replacement:
             self.file.flush()
             os.fsync(self.file.fileno())
         self.file.close()
+        self._close_handle()
 
     def replace(self) -> None:
         """Take the place."""
@@ -74,11 +92,19 @@ class Replacement:
     def discard(self) -> None:
         """Leave everything as it was."""
         try:
-            self.file.close()
+            if hasattr(self, "file"):
+                self.file.close()  # Before its handle: it may write what it has kept back.
         finally:
-            if self.beside:
-                os.unlink(self.beside)
-                self.beside = ""
+            self._close_handle()
+            beside, self.beside = self.beside, ""
+            if beside:
+                with suppress(FileNotFoundError):  # It was not made yet, or has taken its place already.
+                    os.unlink(beside)
+
+    def _close_handle(self) -> None:
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
 
 
 def _permissions(path: str) -> int | None:

@@ -7,7 +7,8 @@
 - ``claiming``      how an agent comes by the file that it is about to change
 - ``law``           what history keeps of somebody who went past a guard
 - ``repository``    what git knows: staged and pushed paths
-- ``tool_use``      what Claude Code tells a hook; ``shell``: which files a shell command writes
+- ``tool_use``      what Claude Code tells a hook; ``shell``: which files a shell command writes,
+  and ``shell_words``: how a shell reads it
 - ``home``          which files belong to the repository that a hook is installed in
 - ``hook``          the hook of Claude Code, as a process; ``deadline``: its end
 - ``git_hooks``, ``claude_code``, ``shared_store``   installing, and uninstalling

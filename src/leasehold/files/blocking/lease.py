@@ -13,7 +13,7 @@ from leasehold.engine.questions import FindLease
 from leasehold.errors import InvalidInput, LeaseLost
 from leasehold.files.blocking.claiming import FileClaims
 from leasehold.files.blocking.guarded import GuardedFile
-from leasehold.files.guarded import Replacement
+from leasehold.files.guarded import Replacement, kind_of
 from leasehold.files.names import AnyPath, file_at, shown
 from leasehold.kernel.lease.model import Mode, ReleaseReason
 from leasehold.kernel.lease.paths import includes
@@ -138,7 +138,7 @@ class HeldFiles(Block):
                 f"{name.path} is not covered by the lease on {', '.join(self.paths)}", field="path"
             )
         writable = [one for one in covering if one.mode is Mode.EXCLUSIVE]
-        writes = not mode.startswith("r")
+        writes = kind_of(mode) != "r"
         if writes and not writable:
             raise InvalidInput(f"{name.path} is only shared by this lease; upgrade it to write", field="mode")
         held = (writable or covering)[0]
