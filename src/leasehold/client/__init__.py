@@ -12,7 +12,6 @@ What has no colour, because it never waits, is here:
 - ``held``        a lease in the hands of its holder
 - ``holders``     who is asking, when the caller does not say
 - ``inputs``      what callers write, checked
-- ``users``       who uses a lease that claims of one holder share: it ends with the last
 - ``waits``       what is said about waiting, and what a waiter is told when that was in vain
 - ``announcer``   telling holders who asked to be called that a lease is gone
 - ``lifetimes``   what happens to clients when the program ends, or forks
