@@ -198,7 +198,7 @@ async def test_a_poisoned_call_does_not_touch_its_neighbours(world: World) -> No
 
 
 CONNECT: dict[str, list[Any]] = {
-    "tenant": [*NO_NAME, None, TOO_LONG],
+    "tenant": [*NO_NAME, TOO_LONG],
     "holder": [*NO_NAME, TOO_LONG],
     "timeout": [-1, math.nan, math.inf, "5", None],
     "leases_per_holder": [-1, "5", 1.5, True],

@@ -186,7 +186,7 @@ async def test_a_loss_while_entering_is_seen_and_cancels_nothing_later(leases: A
 
 async def test_a_loss_after_the_block_cancels_nothing(leases: Any) -> None:
     async with leases.acquire("door") as lease:
-        body = lease.body
+        (body,) = lease.bodies
     body.interrupt()
 
     for _ in range(5):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FACTS = ("lease_id", "resource", "token", "ended_by", "end_reason")
 _OF_THE_CLIENT = frozenset(
-    ("belongs_elsewhere", "body", "granted", "hearers", "kept", "lose", "loss", "parts", "process_id")
+    ("belongs_elsewhere", "bodies", "granted", "hearers", "kept", "lose", "loss", "parts", "process_id")
 )
 """What other parts of a client use of a lease, and its holder need not see in `dir`."""
 

@@ -90,13 +90,9 @@ class Holdings:
         if kept is not None:
             self.keeper.drop(kept)
 
-    def join(self, lease_id: str, user: User) -> AnyHeldLease | None:
-        """Use a lease that is kept already; None if it is not, or is just being given back."""
-        held = self.held.get(lease_id)
-        if held is None or not self.users.join(lease_id, user):
-            return None
-        self.listen(held, user)
-        return held
+    def join(self, lease_id: str, user: User) -> bool:
+        """Use a lease that stands, whether it is kept here or not; False if it is just being given back."""
+        return self.users.join(lease_id, user, is_owned=lease_id in self.held)
 
     def listen(self, held: AnyHeldLease, user: User) -> None:
         """Have a user told of the loss of a lease, as long as it uses it."""
@@ -112,11 +108,11 @@ class Holdings:
         if held.loss is not None:
             hear()
 
-    def leave(self, leases: Iterable[_Held], user: User) -> list[_Held]:
+    def leave(self, leases: Iterable[_Held], user: User, *, stays: bool = False) -> list[_Held]:
         """Use leases no longer; return those that are to be released, because nobody else uses them.
 
-        What its holder had before, from elsewhere, is kept no longer, and stands. Until `users.over`, who
-        was interrupted can leave once more.
+        What its holder had before, from elsewhere, is kept no longer, and stands; so does everything with
+        `stays`. Until `users.over`, who was interrupted can leave once more.
         """
         ending = []
         for held in leases:
@@ -124,7 +120,8 @@ class Holdings:
             if hear is not None:
                 with suppress(ValueError):  # It was told.
                     held.hearers.remove(hear)
-            is_last, kept = self.users.leave(held.lease_id, user), self.held.get(held.lease_id)
+            is_last = self.users.leave(held.lease_id, user, stays=stays)
+            kept = self.held.get(held.lease_id)
             if is_last and self.users.is_to_end(held.lease_id):
                 ending.append(held)
             elif is_last:
@@ -189,6 +186,12 @@ class Holdings:
             if held.kept is not None and any(body.runs_elsewhere for body in held.bodies):
                 self.keeper.lose(held.kept, _closed_under(held))
 
+    def take_from_sharers(self, leases: Iterable[AnyHeldLease]) -> None:
+        """Let all blocks that share a lease know that one of them, or whoever else, gives it back."""
+        for held in leases:
+            if held.kept is not None and len(held.bodies) > 1:
+                self.keeper.lose(held.kept, _released_under(held))
+
     def releases(self, leases: list[AnyHeldLease]) -> Iterator[Release]:
         """Forget leases, and yield the commands that release them."""
         lease_ids: dict[str, list[str]] = defaultdict(list)
@@ -212,6 +215,16 @@ class Holdings:
         self.users.restart()
         caller = self._session.caller()
         self.under_way = {step: None for step in self.under_way if step.caller is caller}
+
+
+def _released_under(held: AnyHeldLease) -> LeaseLost:
+    return LeaseLost(
+        f"lease {held.lease_id} on {held.resource} was given back while several blocks used it; leave that "
+        "to the blocks",
+        lease_id=held.lease_id,
+        resource=held.resource,
+        token=held.token,
+    )
 
 
 def _closed_under(held: AnyHeldLease) -> LeaseLost:

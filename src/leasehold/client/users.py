@@ -45,12 +45,17 @@ class Users:
             for lease_id in lease_ids:
                 use = self._uses.setdefault(lease_id, _Use())
                 use.users.add(user)
-                use.is_to_end |= to_end
+                if to_end:
+                    use.users.discard(_OWNER)  # Who joined before this took the lease for somebody's own.
+                    use.is_to_end = True
 
-    def join(self, lease_id: str, user: User) -> bool:
-        """Use a lease that is kept already. Return False if its last user is just giving it back."""
+    def join(self, lease_id: str, user: User, *, is_owned: bool) -> bool:
+        """Use a lease that stands already. Return False if its last user is just giving it back.
+
+        `is_owned`: somebody here keeps it, so that it does not end with those who are known to use it.
+        """
         with self._lock:
-            use = self._uses.setdefault(lease_id, _Use(_OWNER))
+            use = self._uses.setdefault(lease_id, _Use(*[_OWNER] if is_owned else []))
             if use.last is not None:
                 return False
             use.users.add(user)

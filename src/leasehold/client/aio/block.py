@@ -44,10 +44,9 @@ class AsyncBlock(ABC):
             for one in self.parts():
                 one.bodies.append(self._body)
             self.ensure()  # Only now: a loss before this is seen here, one after it interrupts the body.
-        except BaseException as error:
+        except BaseException:
             self._leave(None)
-            if not isinstance(error, LeaseholdError):
-                self._give_back()
+            self._give_back()  # There is no end of a block that has not begun.
             raise
         return self
 
@@ -96,7 +95,7 @@ class AsyncBlock(ABC):
         return body is not None and body.leave(error)
 
     def _give_back(self) -> None:
-        """Release leases whose holder was interrupted on the way into the block, or out of it."""
+        """Release leases whose holder never came into the block, or was interrupted on the way out of it."""
         held = [one for one in self.parts() if one.kept is not None and one.belongs_elsewhere() is None]
         if held:
             self._holdings.give_back(tuple(one.lease_id for one in held), held[0].holder)

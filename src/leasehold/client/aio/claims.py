@@ -218,6 +218,7 @@ class AsyncClaims:
         step = self._holdings.step(lambda: command)
         self._holdings.under_way[step] = None
         try:
+            self._holdings.take_from_sharers(ours)
             for held in ours:
                 self._holdings.forget(held)
             return await self._session.send(command)

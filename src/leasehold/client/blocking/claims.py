@@ -212,6 +212,7 @@ class Claims:
         step = self._holdings.step(lambda: command)
         self._holdings.under_way[step] = None
         try:
+            self._holdings.take_from_sharers(ours)
             for held in ours:
                 self._holdings.forget(held)
             return self._session.send(command)

@@ -110,10 +110,7 @@ class FileClaims:
 
     def leave_standing(self, leases: Sequence[HeldLease], user: User) -> None:
         """Let go of what was claimed, so that it stays the agent's, also if others use it here."""
-        for held in leases:
-            if self._holdings.users.leave(held.lease_id, user, stays=True):
-                held.detach()
-                self._holdings.users.over([held.lease_id])
+        self._holdings.leave(leases, user, stays=True)
 
     def _acquire(
         self,
@@ -154,6 +151,10 @@ class FileClaims:
             if isinstance(error, Held):
                 raise (self._reader.explain(error, names, terms.agent, terms.mode)) from None
             raise
+        lease_ids = tuple(one.lease_id for one in held)
+        if lease_ids != command.lease_ids:  # Who lost its place while it waited has claimed anew.
+            self._holdings.users.over(command.lease_ids)
+            self._holdings.users.begin(lease_ids, user, to_end=True)
         for one in held:
             self._holdings.listen(one, user)
         return [Part(one, is_new=True) for one in held]
@@ -161,28 +162,38 @@ class FileClaims:
     def _renew(self, status: LeaseStatus, terms: ClaimTerms, user: User) -> Part:
         """Use a lease that the agent has, with others that use it here, and give it what it lacks."""
         lease_id, holdings = status.lease.lease_id, self._holdings
-        if holdings.users.is_ending(lease_id):
+        # Before anything is asked: nobody here gives it back while we rely on it.
+        if not holdings.join(lease_id, user):
             self._session.calls.until(
                 lambda: not holdings.users.is_ending(lease_id), self._session.desk.timeout
             )
             raise _ended(status)
-        known = holdings.join(lease_id, user)
+        known = holdings.held.get(lease_id)
         sent_ns = self._session.clock.tick_ns()
         try:
             status = self._extend(status, terms)
-            if isinstance(known, HeldLease):
-                if known.kept is None or known.loss is not None:
-                    raise _ended(status)
-                return Part(known, is_new=False)
+            if known is not None and (known.kept is None or known.loss is not None):
+                raise _ended(status)
         except BaseException:
-            if known is not None:
-                self.give_up([known], user)
+            self._leave_unheard(known or holdings.held.get(lease_id), status, user)
             raise
-        held = HeldLease(status.lease, holdings, self._claims, self._terms)
-        holdings.users.begin([lease_id], user, to_end=False)
-        holdings.hold(held, int(status.expires_in * NANOSECONDS_PER_SECOND), sent_ns, None)
-        holdings.listen(held, user)
-        return Part(held, is_new=False)
+        known = known or holdings.held.get(lease_id)
+        if not isinstance(known, HeldLease):
+            known = HeldLease(status.lease, holdings, self._claims, self._terms)
+            holdings.hold(known, int(status.expires_in * NANOSECONDS_PER_SECOND), sent_ns, None)
+        holdings.listen(known, user)
+        return Part(known, is_new=False)
+
+    def _leave_unheard(self, known: AnyHeldLease | None, status: LeaseStatus, user: User) -> None:
+        """Let go of a lease that could not be extended; whoever used it with us may have left it to us."""
+        if known is not None:
+            self.give_up([known], user)
+            return
+        lease, users = status.lease, self._holdings.users
+        if users.leave(lease.lease_id, user):
+            if users.is_to_end(lease.lease_id):
+                self._holdings.give_back((lease.lease_id,), lease.holder)
+            users.over([lease.lease_id])
 
     def _extend(self, status: LeaseStatus, terms: ClaimTerms) -> LeaseStatus:
         """Give a lease that the agent has more time, and what it lacks to be as it is claimed."""
