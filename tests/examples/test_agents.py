@@ -16,7 +16,7 @@ def test_the_second_agent_is_refused_until_the_first_is_done(tmp_path: Path) -> 
         check=True,
     )
     lines = done.stdout.splitlines()
-    held = "refused: leasehold: shop.py is held by ada (edited in Claude Code) since "
+    held = "refused: leasehold: ./shop.py is held by ada (edited in Claude Code) since "
     assert lines[0] == "ada edits: allowed"
     assert lines[1].startswith(f"ben edits: {held}")
     assert lines[2].startswith(f"ben commits: {held}")

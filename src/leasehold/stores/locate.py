@@ -79,7 +79,7 @@ def place_of(url: str | None = None, tenant: str | None = None, start: Path | No
     address = url or os.environ.get(ENVIRONMENT)
     whose = tenant or os.environ.get(_TENANT_ENVIRONMENT)
     top = None if address else _own_tree((start or _working_directory()).absolute())
-    if top is not None:
+    if top is not None and os.path.lexists(top / ".git"):  # Where nobody may look, no store can be opened.
         settings = _settings(top)
         address = _git_address(settings.get(URL_SETTING, "").strip(), top)
         whose = whose or settings.get(TENANT_SETTING, "").strip()

@@ -105,7 +105,7 @@ def test_a_dead_child_that_nobody_has_recorded_is_dead_for_every_command() -> No
 
     (renewal,) = registrar.renew(child)
     assert isinstance(renewal, Refusal)
-    assert (renewal.code, renewal.state, renewal.detail) == ("LEASE_TERMINAL", "revoked", reason)
+    assert (renewal.code, renewal.state, renewal.facts["end_reason"]) == ("LEASE_TERMINAL", "revoked", reason)
     assert registrar.refuse_spending(child, tokens=1).code == RefusalCode.LEASE_TERMINAL
     assert registrar.refuse_child(child, budget=some(1)).code == RefusalCode.LEASE_TERMINAL
     assert left_ns(registrar, child) == 0

@@ -10,7 +10,13 @@ import pytest
 
 from leasehold.kernel.lease.answers import Granted
 from leasehold.kernel.lease.budget import Budget
-from leasehold.kernel.lease.lock_delay import delay_after, delay_id, is_delayed_for, may_leave_delay
+from leasehold.kernel.lease.lock_delay import (
+    delay_after,
+    delay_id,
+    ended_id,
+    is_delayed_for,
+    may_leave_delay,
+)
 from leasehold.kernel.lease.model import Lease, LeaseState, Mode
 from leasehold.kernel.lease.ticket import Ticket
 from leasehold.kernel.ledger.authority import Outage
@@ -192,6 +198,7 @@ def test_what_keeps_it_closed_leaves_nothing_that_does() -> None:
     registrar, lease = after_outage()
     registrar.sweep(lease)
     delay = registrar.lease(delay_id(lease))
+    assert ended_id(delay) == lease.lease_id
     registrar.advance(SETTLED - UP)
 
     registrar.sweep(delay)
