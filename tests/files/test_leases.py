@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import leasehold
+from leasehold.client.aio import waiting_room as async_waiting_room
+from leasehold.client.blocking import waiting_room
 from leasehold.client.blocking.calls import Calls
 from leasehold.client.blocking.claims import Claims
 from leasehold.errors import Held, InvalidInput, LeaseLost, WaitTimeout
@@ -373,6 +375,43 @@ async def test_a_block_may_be_over_before_the_one_that_it_has_its_lease_from(
         first.ensure()
         assert await strangers.files.is_file_locked("src/app.py")
     assert not await strangers.files.is_file_locked("src/app.py")
+
+
+async def test_a_block_that_cannot_begin_keeps_nothing(leases: Any, strangers: Any, repository: Path) -> None:
+    block = await leases.files.lease("src/", "docs/", agent="a")
+    await leases.revoke(block.leases[0].lease_id, reason="hangs")
+    with pytest.raises(LeaseLost):
+        async with block:
+            pytest.fail("entered without the lease")
+    async with strangers.files.lease("src/", "docs/", agent="b", wait=SIGNAL_SECONDS):
+        pass
+
+
+async def test_who_gives_back_what_several_blocks_use_is_heard_by_all(
+    leases: Any, strangers: Any, repository: Path
+) -> None:
+    first = await leases.files.lease("src/", agent="a")
+    second = await leases.files.lease("src/", agent="a")
+    async with _raises_loss(), second, _raises_loss(), first:
+        await leases.release(first.lease_id, holder="a")
+    async with strangers.files.lease("src/", agent="b", wait=SIGNAL_SECONDS):
+        pass
+
+
+async def test_a_claim_that_was_made_anew_while_it_waited_ends_with_its_block(
+    leases: Any, strangers: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in (waiting_room.WaitingRoom, async_waiting_room.AsyncWaitingRoom):
+        ask = room._ask_until_granted
+
+        def stopped_once(self: Any, claim: Any, *given: Any, ask: Any = ask) -> Any:
+            claim.renew(self._session.ids.new())  # As after having been stopped for too long.
+            return ask(self, claim, *given)
+
+        monkeypatch.setattr(room, "_ask_until_granted", stopped_once)
+    async with leases.files.lease("src/", agent="a", wait=5):
+        assert await strangers.files.is_file_locked("src/")
+    assert not await strangers.files.is_file_locked("src/")
 
 
 async def test_every_block_that_shares_a_lease_hears_of_its_loss_and_none_that_has_ended(
