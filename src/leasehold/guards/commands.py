@@ -152,6 +152,8 @@ def _guard(arguments: Namespace, out: Output) -> int:
         raise GuardUsage("name paths, or give --staged; see `leasehold guard --help`")
     if arguments.holder == "":
         raise GuardUsage("--as needs a name; the variable that it came from is not set")
+    if arguments.tenant == "":
+        raise GuardUsage("--tenant needs a name; the variable that it came from is not set")
     if arguments.bypass is not None and not arguments.bypass.strip():
         raise GuardUsage("--bypass needs a reason, which history keeps")
     bypass = os.environ.get(BYPASS_VARIABLE) if arguments.bypass is None else arguments.bypass
