@@ -35,7 +35,7 @@ URL_SETTING = "leasehold.url"
 """Git's setting for the store of a repository."""
 TENANT_SETTING = "leasehold.tenant"
 """Git's setting for whose leases a repository has in that store."""
-_TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
+TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
 _TENANT = "default"
 _IN_EVERY_REPOSITORY = "core.repositoryformatversion"
 _SECONDS = 5.0
@@ -61,7 +61,7 @@ def tenant_of(tenant: str | None, url: str | os.PathLike[str] | None = None) -> 
     if tenant is not None:
         return tenant
     if url is not None:
-        return os.environ.get(_TENANT_ENVIRONMENT) or _TENANT
+        return os.environ.get(TENANT_ENVIRONMENT) or _TENANT
     return place_of().tenant
 
 
@@ -78,7 +78,7 @@ def place_of(url: str | None = None, tenant: str | None = None, start: Path | No
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
     address = url or os.environ.get(ENVIRONMENT)
-    whose = os.environ.get(_TENANT_ENVIRONMENT)
+    whose = os.environ.get(TENANT_ENVIRONMENT)
     top = None if address else _own_tree((start or _working_directory()).absolute())
     if top is not None:
         settings = _settings(top)
