@@ -194,7 +194,7 @@ def test_who_claims_a_plain_name_that_a_file_has_is_told_how_to_claim_the_file(
 def test_a_plain_name_that_looks_like_a_path_is_the_same_for_programs_and_at_the_command_line(
     shell: Shell, repository: Path
 ) -> None:
-    for name in ("src/app.py", ".hidden", "name:x", "plain"):
+    for name in ("src/app.py", ".hidden", "-foo", "name:x", "plain"):
         typed = name if name == "plain" else f"name:{name}"
         with leasehold.connect(str(repository / ".leasehold"), holder="program") as leases:
             held = leases.acquire(name)
