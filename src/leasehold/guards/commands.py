@@ -201,12 +201,15 @@ def _install(arguments: Namespace, out: Output) -> int:
         )
     done = []
     with _never_as_a_refusal():
-        if arguments.store is not None or arguments.tenant is not None:
-            done += shared_store.install(arguments.store, arguments.tenant)
+        names_place = arguments.store is not None or arguments.tenant is not None
+        settings = shared_store.checked(arguments.store, arguments.tenant) if names_place else {}
+        # Hooks that cannot be installed leave no settings behind.
         if arguments.target == "git":
             done += git_hooks.install(arguments.mode)
         elif arguments.target == "claude-code":
             done += claude_code.install(arguments.mode)
+        if settings:
+            done += shared_store.install(settings)
     return _tell_what_was_done(out, done)
 
 
