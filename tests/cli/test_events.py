@@ -107,3 +107,9 @@ def test_history_shows_no_token_of_those_who_wait_and_no_reason_twice(shell: She
     rows = shell.run("history").out.splitlines()[1:]
     assert [row.split()[6] for row in rows if row.split()[3] in ("queued", "left")] == ["-", "-"]
     assert rows[-1].count("laptop stolen") == 1
+
+
+def test_a_domain_of_work_whose_name_a_shell_would_split_is_told_in_quotes(shell: Shell) -> None:
+    shell.run("work", "acquire", "my orders", "7")
+    told = shell.run("history", "my orders").err
+    assert "leasehold history --domain 'my orders'" in told

@@ -100,6 +100,16 @@ def test_a_command_runs_under_a_folder(shell: Shell) -> None:
     shell.run("run", "src/", "--as", "b", "--wait", "1s", "--", "true", code=0)
 
 
+def test_who_ran_a_command_is_told_which_file_was_revoked_just_before_it_ended(shell: Shell) -> None:
+    running = shell.start("run", "src/app.py", "--as", "a", "--ttl", "1h", "--", "sh", "-c", "echo on; cat")
+    assert running.line() == "on"
+    shell.run("revoke", "src/app.py", "--reason", "test")
+    running.end_input()
+    told = running.end()
+    assert told.code == 76
+    assert re.search(r"lease \S+ on \S+/src/app\.py had ended before the command did \(revoked by ", told.err)
+
+
 def test_of_several_paths_all_are_acquired_or_none(shell: Shell) -> None:
     shell.run("acquire", "docs/a.md", "--as", "a")
     assert "docs/a.md is held by a" in shell.run("acquire", "src/", "docs/", "--as", "b", code=75).err
@@ -184,7 +194,7 @@ def test_who_claims_a_plain_name_that_a_file_has_is_told_how_to_claim_the_file(
 def test_a_plain_name_that_looks_like_a_path_is_the_same_for_programs_and_at_the_command_line(
     shell: Shell, repository: Path
 ) -> None:
-    for name in ("src/app.py", ".hidden", "name:x", "plain"):
+    for name in ("src/app.py", ".hidden", "-foo", "name:x", "plain"):
         typed = name if name == "plain" else f"name:{name}"
         with leasehold.connect(str(repository / ".leasehold"), holder="program") as leases:
             held = leases.acquire(name)

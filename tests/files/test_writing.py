@@ -77,6 +77,11 @@ def test_names_are_as_short_as_can_be(places: list[Path]) -> None:
     assert written("/@one/src/a\\[b]", start=src) == "./a[b]"
     assert written("/@one/src/c\\[b]", start=src) == "./c\\[b]"
     assert written("/@one/name:a/b", start=top) == "./name:a/b"
+    assert [written(name, start=top) for name in ("/@one/-a/b", "-foo", "-a/b")] == [
+        "./-a/b",
+        "name:-foo",
+        "name:-a/b",
+    ]
     assert written(f"{none}/x", start=top) == f"{none}/x"
     assert [
         written(name, start=top) for name in ("report-42", "reports/42", ".x", "name:x", "service://db")

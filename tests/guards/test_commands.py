@@ -145,6 +145,7 @@ def test_a_stopped_writer_keeps_nobody_from_asking(team: Team) -> None:
         [""],
         ["--staged", "--pushed", "origin"],
         ["x", "--bypass", " "],
+        ["x", "--tenant", ""],
         ["install"],
         ["install", "emacs"],
         ["uninstall"],
@@ -202,6 +203,14 @@ def test_leases_of_another_tenant_are_in_nobody_s_way(team: Team) -> None:
     team.run("acquire", "src/app.py", "--as", "a", "--tenant", "other")
     team.run("guard", "src/app.py", "--as", "b")
     team.run("guard", "src/app.py", "--as", "b", "--tenant", "other", code=2)
+
+
+def test_a_name_that_no_tenant_can_have_lets_nobody_through(team: Team) -> None:
+    team.run("acquire", "src/app.py", "--as", "a", "--tenant", "acme")
+    for name in ("acme\n", "a" * 10_000):
+        for asked in (["src/app.py", "--tenant", name], ["src/app.py"]):
+            told = team.run("guard", *asked, "--as", "b", code=3, LEASEHOLD_TENANT=name)
+            assert "tenant" in told.err
 
 
 def test_one_lease_that_is_in_the_way_of_many_paths_is_told_once(team: Team) -> None:

@@ -126,6 +126,18 @@ def test_the_first_commit_of_a_repository_is_guarded(team: Team, tmp_path: Path)
     assert team.commit("a.py", agent="a", at=new).code == 0
 
 
+@pytest.mark.parametrize("target", ["git", "claude-code"])
+def test_hooks_that_cannot_be_installed_leave_no_settings_behind(
+    team: Team, tmp_path: Path, target: str
+) -> None:
+    new = tmp_path / "new"
+    new.mkdir()
+    git(new, "init")
+    place = ("--store", str(tmp_path / "store"), "--tenant", "acme")
+    team.run("guard", "install", target, *place, at=new, code=64)
+    assert team.git("config", "--local", "--get-regexp", "leasehold", at=new).out == ""
+
+
 def test_a_name_that_cannot_be_leased_is_looked_for_in_the_folders_above(guarded: Team) -> None:
     odd = os.fsdecode(b"src/\xff.py"), "src/a\nb.py", f"src/{'long' * 50}/{'name' * 50}/{'long' * 50}.py"
     guarded.run("acquire", "src/", "--as", "a")

@@ -126,6 +126,17 @@ def test_doctor_has_the_hooks_prove_themselves_against_the_server(
     assert "git's pre-commit hook: it let a file through that somebody else held" in told
 
 
+def test_doctor_has_the_hooks_of_a_tenant_prove_themselves_by_its_leases(
+    of_acme: Team, server: RunningServer
+) -> None:
+    of_acme.run("guard", "install", "git", "--store", server.url, "--tenant", "acme")
+    of_acme.run("doctor")
+    of_acme.git("config", "--unset", "leasehold.tenant")
+    of_acme.run("doctor", code=1)
+    of_acme.run("doctor", "--tenant", "acme")
+    assert of_acme.run("ls", "--json", LEASEHOLD_TENANT="acme").json["leases"] == []
+
+
 def test_doctor_says_what_is_wrong_with_a_server_that_does_not_answer(
     remote: Team, server: RunningServer
 ) -> None:

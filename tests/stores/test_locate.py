@@ -15,7 +15,7 @@ import leasehold
 from leasehold.errors import InvalidInput, StoreUnusable
 from leasehold.kernel.lease.family import LEASES, lease_family
 from leasehold.kernel.ledger.family import Families
-from leasehold.stores.locate import locate, open_store, tenant_of
+from leasehold.stores.locate import locate, open_store, place_of, tenant_of
 from leasehold.stores.memory import MemoryStore
 
 
@@ -396,6 +396,14 @@ def test_whose_leases_says_the_caller_then_the_environment_then_git(
     monkeypatch.setenv("LEASEHOLD_TENANT", "from-environment")
     assert tenant_of(None) == "from-environment"
     assert tenant_of("given") == "given"
+
+
+def test_an_empty_name_of_a_tenant_is_refused_and_no_other_is_taken_for_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEASEHOLD_TENANT", "acme")
+    with pytest.raises(InvalidInput, match="tenant must not be empty"):
+        place_of(str(home / "store"), "")
 
 
 def test_gits_tenant_is_for_the_repositorys_store_only(

@@ -86,10 +86,10 @@ def _server(address: str) -> str:
         return f"{address} answers; its last entry is number {client.head().position:,}"
 
 
-def examine_hooks(server: str | None = None) -> Iterator[Finding]:
+def examine_hooks(server: str | None = None, tenant: str | None = None) -> Iterator[Finding]:
     """Have every hook that guards the repository around us prove that it does."""
     try:
-        for proof in prove(Path.cwd(), server):
+        for proof in prove(Path.cwd(), server, tenant):
             advice = None if proof.holds else "install it again: leasehold guard install git, or claude-code"
             yield Finding("hooks", proof.holds, f"{proof.hook}: {proof.detail}", advice)
     except LeaseholdError as error:

@@ -52,7 +52,7 @@ def _doctor(arguments: Namespace, out: Output) -> int:
     place = server or str(store_path(arguments))
     found = examine_server(server) if server else examine(Path(place), progress)
     findings = []
-    for finding in chain(found, examine_hooks(server)):
+    for finding in chain(found, examine_hooks(server, arguments.tenant)):
         progress.clear()
         findings.append(finding)
         if not out.as_json:

@@ -1,6 +1,7 @@
 """history, watch: what happened, and what happens. Nothing here changes anything."""
 
 import argparse
+import shlex
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
@@ -181,7 +182,8 @@ def _history(arguments: Namespace, out: Output) -> None:
         out.line("nothing happened" if begins is None else "nothing that is still known happened")
     if has_domain:
         say_on_stderr(
-            f"there is a domain of work of that name: leasehold history --domain {arguments.resource}"
+            "there is a domain of work of that name: "
+            f"leasehold history --domain {shlex.quote(arguments.resource)}"
         )
 
 

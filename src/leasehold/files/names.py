@@ -25,6 +25,8 @@ _PROJECT = re.compile(r"/@((?:[^/\\]|\\.)+)(?:/(.*))?", re.DOTALL)
 _ESCAPE = re.compile(r"\\([*?\[{\\])")
 _NAME = "name:"
 """What a name begins with that would be taken for a path otherwise."""
+_OPTION = "-"
+"""What a command takes for an option, if it begins with that."""
 
 AnyPath = str | os.PathLike[str]
 
@@ -78,7 +80,7 @@ def written(resource: str, *, start: str | None = None) -> str:
     """Return how to write a resource in a folder, or where we are, so that `resource_of` reads it back.
 
     A path of the folder's own project is told from the folder; one of another project by its full name. A
-    plain name that would be taken for a path has `name:` in front.
+    plain name that would be taken for a path, or for an option, has `name:` in front.
     """
     for text in _spellings(resource, start):
         try:
@@ -93,6 +95,8 @@ def _spellings(resource: str, start: str | None) -> list[str]:
     """Return what a resource may be called, the most pleasant first; to some of it, others may answer."""
     inside = _PROJECT.fullmatch(resource)
     if inside is None:
+        if resource.startswith(_OPTION):
+            return []
         return [_ESCAPE.sub(r"\1", resource), resource] if resource.startswith("/") else [resource]
     try:
         here = _PROJECT.fullmatch(name_of(start or ".").resource.removesuffix("/**"))
@@ -101,7 +105,7 @@ def _spellings(resource: str, start: str | None) -> list[str]:
     if here is None or here[1] != inside[1]:
         return [resource]
     path = os.path.relpath(f"/{inside[2] or ''}", f"/{here[2] or ''}")
-    if not is_path(path) or path.startswith(_NAME):
+    if not is_path(path) or path.startswith((_NAME, _OPTION)):
         path = f"./{path}"
     return [_ESCAPE.sub(r"\1", path), path, resource]
 

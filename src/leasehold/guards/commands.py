@@ -152,6 +152,8 @@ def _guard(arguments: Namespace, out: Output) -> int:
         raise GuardUsage("name paths, or give --staged; see `leasehold guard --help`")
     if arguments.holder == "":
         raise GuardUsage("--as needs a name; the variable that it came from is not set")
+    if arguments.tenant == "":
+        raise GuardUsage("--tenant needs a name; the variable that it came from is not set")
     if arguments.bypass is not None and not arguments.bypass.strip():
         raise GuardUsage("--bypass needs a reason, which history keeps")
     bypass = os.environ.get(BYPASS_VARIABLE) if arguments.bypass is None else arguments.bypass
@@ -199,12 +201,15 @@ def _install(arguments: Namespace, out: Output) -> int:
         )
     done = []
     with _never_as_a_refusal():
-        if arguments.store is not None or arguments.tenant is not None:
-            done += shared_store.install(arguments.store, arguments.tenant)
+        names_place = arguments.store is not None or arguments.tenant is not None
+        settings = shared_store.checked(arguments.store, arguments.tenant) if names_place else {}
+        # Hooks that cannot be installed leave no settings behind.
         if arguments.target == "git":
             done += git_hooks.install(arguments.mode)
         elif arguments.target == "claude-code":
             done += claude_code.install(arguments.mode)
+        if settings:
+            done += shared_store.install(settings)
     return _tell_what_was_done(out, done)
 
 

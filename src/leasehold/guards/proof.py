@@ -21,7 +21,7 @@ from leasehold.files.project import top_of
 from leasehold.guards import claude_code, git_hooks
 from leasehold.guards.hook import AGENT_VARIABLE, EXIT_BLOCK, PROJECT_VARIABLE
 from leasehold.guards.verdict import BYPASS_VARIABLE
-from leasehold.stores.locate import ENVIRONMENT
+from leasehold.stores.locate import ENVIRONMENT, TENANT_ENVIRONMENT, place_of
 
 _SECONDS = 60.0
 _WARN = "--mode warn"
@@ -51,27 +51,37 @@ class _Trial(NamedTuple):
     intruder: str
     probe: str
     server: str | None
+    tenant: str
 
     @contextmanager
     def held(self, folder: Path) -> Iterator[dict[str, str]]:
         """Hold the file in a folder meanwhile; yield an environment in which hooks ask whoever knows that."""
         with tempfile.TemporaryDirectory(prefix="leasehold-doctor-") as scratch:
             address = self.server or f"sqlite:///{scratch}/store"
-            with connect(address, holder=self.holder) as client:
-                with client.files.lease(folder / self.probe, agent=self.holder, ttl=_SECONDS, wait=False):
-                    yield self._environment(address)
-                client.release_all(self.intruder)
+            with connect(address, tenant=self.tenant, holder=self.holder) as client:
+                try:
+                    with client.files.lease(folder / self.probe, agent=self.holder, ttl=_SECONDS, wait=False):
+                        yield self._environment(address)
+                finally:
+                    client.release_all(self.intruder)
 
     def _environment(self, address: str) -> dict[str, str]:
         names = {AGENT_VARIABLE: self.intruder, "LEASEHOLD_HOLDER": self.intruder}
-        return _without_git() | names | {ENVIRONMENT: address}
+        return _without_git() | names | {ENVIRONMENT: address, TENANT_ENVIRONMENT: self.tenant}
 
 
-def prove(folder: Path, server: str | None = None) -> Iterator[Proof]:
-    """Try every hook of leasehold's that is installed around a folder; against a server, if it is asked."""
+def prove(folder: Path, server: str | None = None, tenant: str | None = None) -> Iterator[Proof]:
+    """Try every hook of leasehold's that is installed around a folder; against a server, if it is asked.
+
+    Without a tenant, it is the one whose leases the hooks look at.
+    """
     number = secrets.token_hex(4)
     trial = _Trial(
-        f"doctor's-holder-{number}", f"doctor's-intruder-{number}", f"leasehold-probe-{number}.txt", server
+        f"doctor's-holder-{number}",
+        f"doctor's-intruder-{number}",
+        f"leasehold-probe-{number}.txt",
+        server,
+        place_of(None, tenant, folder).tenant,
     )
     top = top_of(os.path.realpath(folder))
     home = Path(top or folder)

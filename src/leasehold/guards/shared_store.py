@@ -12,21 +12,24 @@ _BEFORE = "Before"
 """What is appended to a setting for the value that was there before; that is empty if there was none."""
 
 
-def install(url: str | None, tenant: str | None) -> list[str]:
-    """Let this repository use a store, which is made if need be, or a server, and a tenant's leases there.
-
-    Returns what was done.
-    """
+def checked(url: str | None, tenant: str | None) -> dict[str, str]:
+    """Return the settings for a store, which is made if need be, or a server, and a tenant's leases there."""
     from leasehold.client.connect import connect
 
-    top = work_tree()
+    work_tree()  # Where there is none, no store is made either.
     address = None if url is None else _absolute(url)
     used = address or named()
     if used is not None:
         with connect(used, tenant=tenant, timeout=PATIENCE_SECONDS) as client:
             client.list(limit=1)  # Before anybody relies on it: may this key ask for the tenant's leases?
     chosen = {URL_SETTING: address, TENANT_SETTING: tenant}
-    return [_set(key, value, top) for key, value in chosen.items() if value is not None]
+    return {key: value for key, value in chosen.items() if value is not None}
+
+
+def install(settings: dict[str, str]) -> list[str]:
+    """Let this repository have settings that were checked; return what was done."""
+    top = work_tree()
+    return [_set(key, value, top) for key, value in settings.items()]
 
 
 def uninstall() -> list[str]:

@@ -46,6 +46,10 @@ _BEFORE = (
 """Words that a command may come after."""
 _PERHAPS = frozenset({"then", "do", "else", "if", "elif", "while", "until", "!"})
 """Those after which it may not be run, or what follows it may be run without it."""
+_UNSURE = ("&&", "||", "|", "|&", ")")
+"""Operators of the same kind; after a parenthesis comes the body of a function, or of a case."""
+_FOLDER_OPTION = re.compile(r"--|-[LPe@]+")
+"""Options of `cd` that do not change which folder its argument names."""
 
 
 class _Place(NamedTuple):
@@ -99,10 +103,8 @@ class _Way:
 
     def go(self, arguments: Sequence[Word], operator: str) -> None:
         """Go on past a simple command, and the operator behind it."""
-        words = list(arguments)
-        is_sure = self._before not in ("&&", "||", "|", "|&")
-        while words and words[0].text in _BEFORE:
-            is_sure &= words.pop(0).text not in _PERHAPS
+        before_it, words = _taken_apart(arguments)
+        is_sure = self._before not in _UNSURE and _PERHAPS.isdisjoint(word.text for word in before_it)
         # In a pipe, or in the background, it is another shell that goes elsewhere.
         if words and words[0].text in ("cd", "pushd", "popd") and operator not in ("|", "|&", "&"):
             before, self.folders = (
@@ -124,9 +126,12 @@ class _Way:
 
 def _target(words: Sequence[Word], here: str) -> list[str]:
     """Return where a `cd` leads from a folder; nothing: nobody can tell."""
-    if words[0].text == "popd" or len(words) != 2 or not words[1].is_literal or words[1].text.startswith("-"):
+    given = list(words[1:])
+    while given and _FOLDER_OPTION.fullmatch(given[0].text):
+        given.pop(0)
+    if words[0].text == "popd" or len(given) != 1 or not given[0].is_literal or given[0].text.startswith("-"):
         return []
-    return [posixpath.join(here, words[1].text)]
+    return [posixpath.join(here, given[0].text)]
 
 
 def _is_redirection(word: Word) -> bool:
@@ -151,11 +156,18 @@ def _split(simple: Sequence[Word]) -> tuple[list[Word], list[str]]:
     return arguments, targets
 
 
+def _taken_apart(arguments: Sequence[Word]) -> tuple[list[Word], list[Word]]:
+    """Return what may come before a command, and the command."""
+    words = list(arguments)
+    before: list[Word] = []
+    while words and (words[0].text in _BEFORE or _ASSIGNMENT.fullmatch(words[0].text)):
+        before.append(words.pop(0))
+    return before, words
+
+
 def _arguments_written(arguments: Sequence[Word], place: _Place) -> list[str]:
     """Return the literal paths among the arguments of a command that it writes to."""
-    words = list(arguments)
-    while words and (words[0].text in _BEFORE or _ASSIGNMENT.fullmatch(words[0].text)):
-        words.pop(0)
+    _, words = _taken_apart(arguments)
     if not words or not words[0].is_literal:
         return []
     name, given = posixpath.basename(words[0].text), words[1:]
@@ -169,7 +181,8 @@ def _arguments_written(arguments: Sequence[Word], place: _Place) -> list[str]:
     if name in _ALL:
         return _literal(paths)
     if name in _LAST:
-        return [*(_literal(paths[:-1]) if name == "mv" else ()), *_written_last(name, options, paths, place)]
+        moved = paths if _target_option(options) is not None else paths[:-1]
+        return [*(_literal(moved) if name == "mv" else ()), *_written_last(name, options, paths, place)]
     if name in _IN_PLACE and any(re.match(r"-[A-Za-z]*i|--in-place", one.text) for one in options):
         has_script = any(re.match(r"-[A-Za-z]*[ef]|--expression|--file", one.text) for one in options)
         return _literal(paths if has_script else paths[1:])

@@ -22,9 +22,10 @@ from typing import NamedTuple
 
 from leasehold import git
 from leasehold.engine.port import Store
-from leasehold.errors import InvalidInput, StoreUnusable
+from leasehold.errors import InvalidInput, StoreUnusable, error_of
 from leasehold.kernel.lease.family import LEASES
 from leasehold.kernel.ledger.family import Families
+from leasehold.kernel.ledger.limits import check_text
 
 FOLDER = ".leasehold"
 _MARKS = ("identity", "leases.db")
@@ -34,7 +35,7 @@ URL_SETTING = "leasehold.url"
 """Git's setting for the store of a repository."""
 TENANT_SETTING = "leasehold.tenant"
 """Git's setting for whose leases a repository has in that store."""
-_TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
+TENANT_ENVIRONMENT = "LEASEHOLD_TENANT"
 _TENANT = "default"
 _IN_EVERY_REPOSITORY = "core.repositoryformatversion"
 _SECONDS = 5.0
@@ -60,7 +61,7 @@ def tenant_of(tenant: str | None, url: str | os.PathLike[str] | None = None) -> 
     if tenant is not None:
         return tenant
     if url is not None:
-        return os.environ.get(_TENANT_ENVIRONMENT) or _TENANT
+        return os.environ.get(TENANT_ENVIRONMENT) or _TENANT
     return place_of().tenant
 
 
@@ -77,13 +78,21 @@ def place_of(url: str | None = None, tenant: str | None = None, start: Path | No
     if url is not None and not url.strip():
         raise InvalidInput("url must not be empty; leave it out for the nearest store", field="url")
     address = url or os.environ.get(ENVIRONMENT)
-    whose = tenant or os.environ.get(_TENANT_ENVIRONMENT)
+    whose = os.environ.get(TENANT_ENVIRONMENT)
     top = None if address else _own_tree((start or _working_directory()).absolute())
     if top is not None and os.path.lexists(top / ".git"):  # Where nobody may look, no store can be opened.
         settings = _settings(top)
         address = _git_address(settings.get(URL_SETTING, "").strip(), top)
         whose = whose or settings.get(TENANT_SETTING, "").strip()
-    return Place(address or None, whose or _TENANT)
+    return Place(address or None, _checked(tenant if tenant is not None else whose or _TENANT))
+
+
+def _checked(tenant: str) -> str:
+    """Return a name that a tenant can have: under any other nothing is held, and a guard would let all pass."""
+    refusal = check_text("tenant", tenant)
+    if refusal is not None:
+        raise error_of(refusal)
+    return tenant
 
 
 def is_store(path: Path) -> bool:

@@ -116,6 +116,7 @@ def _start(launcher: Launcher, command: str, leases: "Sequence[HeldLease]") -> i
 
 
 def _release(held: "Block", *, completed: bool) -> None:
+    parts = held.parts()  # Files that were released have none any more, and what became of each is to be told.
     try:
         held_to_the_end = held.release("completed" if completed else "aborted")
     except StoreError as error:
@@ -125,7 +126,7 @@ def _release(held: "Block", *, completed: bool) -> None:
     if not held_to_the_end:
         from leasehold.client.held import ended_unnoticed
 
-        raise ended_unnoticed(held.parts(), "command")
+        raise ended_unnoticed(parts, "command")
 
 
 class _Ward:
