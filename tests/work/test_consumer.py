@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.errors import InvalidInput, LimitExceeded, StoreBusy
+from leasehold.errors import InvalidInput, LeaseholdError, LimitExceeded, NotPermitted, RateLimited, StoreBusy
 from leasehold.work.aio import consumer as aio_consumer
 from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
@@ -191,6 +191,53 @@ async def test_an_offset_is_kept_alive_for_as_long_as_its_handler_takes(real_wor
     handler = slow if real_world.blocking else slow_async
     progress = await client.work.consume(handler, source=messages("a", 1), ttl=0.3)
     assert (progress.processed, progress.lost, seen) == (1, 0, [False])
+
+
+@pytest.mark.parametrize("refusal", [RateLimited("too often"), NotPermitted("not now")])
+async def test_an_offset_whose_keeping_was_refused_is_kept_alive_later(
+    real_world: World, monkeypatch: pytest.MonkeyPatch, refusal: LeaseholdError
+) -> None:
+    client = real_world.connect()
+    kind = type(client.target.work if real_world.blocking else client.work)
+    keep_alive, refused = kind.keep_alive, list[LeaseholdError]()
+    kept: Any = threading.Event() if real_world.blocking else asyncio.Event()
+
+    def refuse_first() -> None:
+        if not refused:
+            refused.append(refusal)
+            raise refusal
+        kept.set()
+
+    def keep(self: Any, *given: Any) -> Any:
+        refuse_first()
+        return keep_alive(self, *given)
+
+    def slow(message: Message) -> Any:
+        del message
+        return kept.wait()
+
+    monkeypatch.setattr(kind, "keep_alive", keep)
+    progress = await client.work.consume(slow, source=messages("a", 1), ttl=3)
+    assert (progress.processed, progress.lost, refused) == (1, 0, [refusal])
+
+
+async def _wait_for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_keeper_that_fails_stops_an_asynchronous_pool_and_is_heard_of() -> None:
+    async with leasehold.connect_async("memory:") as client:
+        pool = AsyncPool(client._session.desk.bells, None)
+        pool.schedule = Schedule(4, pool.address)
+
+        async def work() -> None:
+            assert await pool.next_line() is None
+
+        async def keep() -> None:
+            raise RuntimeError("told to fail")
+
+        with pytest.raises(RuntimeError, match="told to fail"):
+            await pool.run(_wait_for_ever, work, keep, concurrency=2, handle_signals=False)
 
 
 async def test_an_offset_that_was_lost_is_asked_for_again(real_world: World) -> None:

@@ -280,7 +280,7 @@ class AsyncConsumer:
                     await self._keep_alive(held)
                 except LeaseLost:
                     held.lose()
-                except StoreError as error:
+                except LeaseholdError as error:  # A refusal may pass as well, and the others are to be kept.
                     _logger.warning("%s %s is not kept alive: %s", held.domain, held.offset, error)
 
     def _tell_progress(self) -> None:
