@@ -621,6 +621,38 @@ def test_a_schedule_takes_domains_in_turn_and_rests_them() -> None:
     assert schedule.take(time.monotonic() + 101) is c
 
 
+class _Meddling(int):
+    """An offset that has a source add to the schedule while it is compared."""
+
+    schedule: Schedule
+    feeder: threading.Thread | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if self.feeder is None:
+            self.feeder = threading.Thread(target=self.schedule.add, args=("a", 9, None))
+            has_to_wait = self.schedule._lock.locked()
+            self.feeder.start()
+            if not has_to_wait:
+                self.feeder.join()
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_a_source_may_add_to_a_domain_while_an_offset_of_it_is_brought_forward() -> None:
+    schedule, meddling = Schedule(9, lambda number: f"bell.{number}"), _Meddling(1)
+    meddling.schedule = schedule
+    for offset in (meddling, 2, 3):
+        schedule.add("a", offset, None)
+    line = schedule.take(0.0)
+    assert line is not None
+    assert schedule.bring_forward(line, 3)
+    assert meddling.feeder is not None
+    meddling.feeder.join()
+    assert [one[0] for one in line.pending] == [3, 1, 2, 9]
+    assert not schedule.bring_forward(line, 7)
+
+
 def test_a_schedule_forgets_a_domain_that_nothing_is_left_of() -> None:
     schedule = Schedule(4, lambda number: f"bell.{number}")
     for offset in range(3):

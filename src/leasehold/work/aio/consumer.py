@@ -183,7 +183,7 @@ class AsyncConsumer:
 
     async def _fall_in(self, line: Line, head: int) -> None:
         """Begin with the head of the backlog if we have it; else queue up behind it, to be woken."""
-        if line.bring_forward(head):
+        if self._schedule.bring_forward(line, head):
             self._schedule.go_on(line)
             return
         await self._work.enqueue(line.domain, [line.pending[0][0]], wake=line.address)

@@ -182,7 +182,7 @@ class Consumer:
 
     def _fall_in(self, line: Line, head: int) -> None:
         """Begin with the head of the backlog if we have it; else queue up behind it, to be woken."""
-        if line.bring_forward(head):
+        if self._schedule.bring_forward(line, head):
             self._schedule.go_on(line)
             return
         self._work.enqueue(line.domain, [line.pending[0][0]], wake=line.address)
