@@ -18,7 +18,7 @@ from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
 from leasehold.work.blocking.pool import Pool
 from leasehold.work.consuming import Backoff, Message, Progress, Schedule, reason_of
-from leasehold.work.law.commands import GiveBack, KeepAlive, TryAcquire
+from leasehold.work.law.commands import GiveBack, KeepAlive, Succeed, TryAcquire
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 
@@ -393,6 +393,37 @@ async def test_a_consumer_that_is_interrupted_leaves_nothing_in_flight(real_worl
     await client.close()
     assert {one.state for one in await other.work.domains()} == {"IDLE"}
     assert len(handler.seen) == (0 if kind is TryAcquire else 2)
+
+
+async def test_what_is_done_is_told_by_a_consumer_that_is_interrupted_in_telling_it_twice(
+    real_world: World,
+) -> None:
+    # While it works, and again while it stops; nothing has been sent by then.
+    client, other, handler = real_world.connect(), real_world.connect(), Handler()
+    session = client.target._session if real_world.blocking else client._session
+    send, interruptions = session.send, list[Succeed]()
+
+    def interrupted(command: Any) -> Any:
+        if isinstance(command, Succeed):
+            interruptions.append(command)
+            raise KeyboardInterrupt
+        return send(command)
+
+    async def cancelled(command: Any) -> Any:
+        if isinstance(command, Succeed):
+            interruptions.append(command)
+            consuming.cancel()
+            await asyncio.Event().wait()
+        return await send(command)
+
+    session.send = interrupted if real_world.blocking else cancelled
+    consume = client.work.consume(handler.of(real_world), source=messages("a", 1))
+    consuming: Any = consume if real_world.blocking else asyncio.ensure_future(consume)
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        await consuming
+    await client.close()
+    state = await other.work.state("a")
+    assert (len(interruptions), state.processed_count, state.state) == (2, 1, "IDLE")
 
 
 async def test_a_handler_can_see_that_its_offset_was_not_kept_alive_in_time(world: World) -> None:

@@ -102,8 +102,7 @@ class Consumer:
                 left.pop()
         finally:
             for held in left:
-                if held.verdict != "succeed":
-                    Hearing(self._session).leave(held.domain, held.token)
+                self._let_go_blindly(held)
 
     def _let_go(self, held: Held) -> None:
         """Leave an offset to others; what is done, and the registrar has not heard of, is told first."""
@@ -115,6 +114,13 @@ class Consumer:
             if failed.outcome is not FailOutcome.RETRY_SCHEDULED:
                 return
         self._work.give_back(held.domain, held.token)
+
+    def _let_go_blindly(self, held: Held) -> None:
+        hearing = Hearing(self._session)
+        if held.verdict == "succeed":  # Given back, it would be processed a second time.
+            hearing.tell_success(held.domain, held.token, held.request_id)
+        else:
+            hearing.leave(held.domain, held.token)
 
     def _feed(self) -> None:
         for item in self._pool.items(self._source):
