@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 import leasehold
-from leasehold.errors import InvalidInput, LimitExceeded, StoreBusy
+from leasehold.errors import InvalidInput, LeaseholdError, LimitExceeded, NotPermitted, RateLimited, StoreBusy
 from leasehold.work.aio import consumer as aio_consumer
 from leasehold.work.aio.pool import AsyncPool
 from leasehold.work.blocking import consumer as blocking_consumer
 from leasehold.work.blocking.pool import Pool
 from leasehold.work.consuming import Backoff, Message, Progress, Schedule, reason_of
-from leasehold.work.law.commands import GiveBack, KeepAlive, TryAcquire
+from leasehold.work.law.commands import GiveBack, KeepAlive, Succeed, TryAcquire
 from tests.client.worlds import SIGNAL_SECONDS, World
 
 
@@ -193,6 +193,53 @@ async def test_an_offset_is_kept_alive_for_as_long_as_its_handler_takes(real_wor
     assert (progress.processed, progress.lost, seen) == (1, 0, [False])
 
 
+@pytest.mark.parametrize("refusal", [RateLimited("too often"), NotPermitted("not now")])
+async def test_an_offset_whose_keeping_was_refused_is_kept_alive_later(
+    real_world: World, monkeypatch: pytest.MonkeyPatch, refusal: LeaseholdError
+) -> None:
+    client = real_world.connect()
+    kind = type(client.target.work if real_world.blocking else client.work)
+    keep_alive, refused = kind.keep_alive, list[LeaseholdError]()
+    kept: Any = threading.Event() if real_world.blocking else asyncio.Event()
+
+    def refuse_first() -> None:
+        if not refused:
+            refused.append(refusal)
+            raise refusal
+        kept.set()
+
+    def keep(self: Any, *given: Any) -> Any:
+        refuse_first()
+        return keep_alive(self, *given)
+
+    def slow(message: Message) -> Any:
+        del message
+        return kept.wait()
+
+    monkeypatch.setattr(kind, "keep_alive", keep)
+    progress = await client.work.consume(slow, source=messages("a", 1), ttl=3)
+    assert (progress.processed, progress.lost, refused) == (1, 0, [refusal])
+
+
+async def _wait_for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def test_a_keeper_that_fails_stops_an_asynchronous_pool_and_is_heard_of() -> None:
+    async with leasehold.connect_async("memory:") as client:
+        pool = AsyncPool(client._session.desk.bells, None)
+        pool.schedule = Schedule(4, pool.address)
+
+        async def work() -> None:
+            assert await pool.next_line() is None
+
+        async def keep() -> None:
+            raise RuntimeError("told to fail")
+
+        with pytest.raises(RuntimeError, match="told to fail"):
+            await pool.run(_wait_for_ever, work, keep, concurrency=2, handle_signals=False)
+
+
 async def test_an_offset_that_was_lost_is_asked_for_again(real_world: World) -> None:
     # Somebody takes it away in the middle, as a stop past the TTL would.
     client = real_world.connect()
@@ -346,6 +393,37 @@ async def test_a_consumer_that_is_interrupted_leaves_nothing_in_flight(real_worl
     await client.close()
     assert {one.state for one in await other.work.domains()} == {"IDLE"}
     assert len(handler.seen) == (0 if kind is TryAcquire else 2)
+
+
+async def test_what_is_done_is_told_by_a_consumer_that_is_interrupted_in_telling_it_twice(
+    real_world: World,
+) -> None:
+    # While it works, and again while it stops; nothing has been sent by then.
+    client, other, handler = real_world.connect(), real_world.connect(), Handler()
+    session = client.target._session if real_world.blocking else client._session
+    send, interruptions = session.send, list[Succeed]()
+
+    def interrupted(command: Any) -> Any:
+        if isinstance(command, Succeed):
+            interruptions.append(command)
+            raise KeyboardInterrupt
+        return send(command)
+
+    async def cancelled(command: Any) -> Any:
+        if isinstance(command, Succeed):
+            interruptions.append(command)
+            consuming.cancel()
+            await asyncio.Event().wait()
+        return await send(command)
+
+    session.send = interrupted if real_world.blocking else cancelled
+    consume = client.work.consume(handler.of(real_world), source=messages("a", 1))
+    consuming: Any = consume if real_world.blocking else asyncio.ensure_future(consume)
+    with pytest.raises((KeyboardInterrupt, asyncio.CancelledError)):
+        await consuming
+    await client.close()
+    state = await other.work.state("a")
+    assert (len(interruptions), state.processed_count, state.state) == (2, 1, "IDLE")
 
 
 async def test_a_handler_can_see_that_its_offset_was_not_kept_alive_in_time(world: World) -> None:
@@ -572,6 +650,38 @@ def test_a_schedule_takes_domains_in_turn_and_rests_them() -> None:
     schedule.ring(None)
     assert schedule.take(time.monotonic()) is None, "what waits for another attempt does not end on a ring"
     assert schedule.take(time.monotonic() + 101) is c
+
+
+class _Meddling(int):
+    """An offset that has a source add to the schedule while it is compared."""
+
+    schedule: Schedule
+    feeder: threading.Thread | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if self.feeder is None:
+            self.feeder = threading.Thread(target=self.schedule.add, args=("a", 9, None))
+            has_to_wait = self.schedule._lock.locked()
+            self.feeder.start()
+            if not has_to_wait:
+                self.feeder.join()
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_a_source_may_add_to_a_domain_while_an_offset_of_it_is_brought_forward() -> None:
+    schedule, meddling = Schedule(9, lambda number: f"bell.{number}"), _Meddling(1)
+    meddling.schedule = schedule
+    for offset in (meddling, 2, 3):
+        schedule.add("a", offset, None)
+    line = schedule.take(0.0)
+    assert line is not None
+    assert schedule.bring_forward(line, 3)
+    assert meddling.feeder is not None
+    meddling.feeder.join()
+    assert [one[0] for one in line.pending] == [3, 1, 2, 9]
+    assert not schedule.bring_forward(line, 7)
 
 
 def test_a_schedule_forgets_a_domain_that_nothing_is_left_of() -> None:

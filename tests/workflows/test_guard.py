@@ -23,7 +23,7 @@ from leasehold.workflows import (
     WorkflowLeaseExpired,
     WorkflowLeaseNotFound,
 )
-from leasehold.workflows.law.records import RECENT_ACTIONS
+from leasehold.workflows.law.records import RECENT_ACTIONS, Mark
 from leasehold.workflows.messages import moment_of
 
 
@@ -319,6 +319,17 @@ def test_a_guard_that_was_told_no_token_is_not_taken_back_by_what_the_bus_tells_
     assert guard.position == ("lease", 7, 2)
     guard.follow(granted("next", 9, 1))
     assert guard.position == ("next", 9, 2), "the position never goes back"
+
+
+@pytest.mark.parametrize(("token", "expected"), [(7, "next"), (0, "lease")])
+def test_a_guard_that_knows_its_token_from_its_mark_follows_the_bus(
+    guard: Guard, token: int, expected: str
+) -> None:
+    # It was told the id alone; without a token, the grant may be one from before that lease.
+    guard.restore(Mark(name="node", workflow_id="w", lease_id="lease", token=token, epoch=3))
+    guard.follow(granted("next", token=8, epoch=4))
+
+    assert guard.expected_lease_id == expected
 
 
 def test_a_transfer_action_on_the_bus_switches_to_the_new_lease(guard: Guard) -> None:

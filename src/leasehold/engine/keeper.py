@@ -8,8 +8,9 @@ refusal is a loss at once, and so is another store in the place of the one that 
 was revoked is no such refusal: the lease stands until it expires, and nobody else is granted it before.
 
 Promised: a lost lease is reported exactly once, no later than its trust window closes (as far as the
-machine lets this thread run; `Kept.trusted` asks the clock and needs no thread at all). A lease reported as
-lost stays lost: a late answer does not bring it back, because its holder may have stopped already.
+machine lets this thread run; `Kept.trusted_for_ns` asks the clock and needs no thread at all). A lease
+reported as lost stays lost: a late answer does not bring it back, because its holder may have stopped
+already.
 """
 
 import heapq

@@ -176,15 +176,6 @@ class Line:
         self.rests_until: float | None = None
         self.ends_on_ring = False
 
-    def bring_forward(self, offset: int) -> bool:
-        """Let an offset be the next, if it is here."""
-        for number, one in enumerate(self.pending):
-            if one[0] == offset:
-                del self.pending[number]
-                self.pending.appendleft(one)
-                return True
-        return False
-
 
 class Schedule:
     """Which domain is next, for many workers."""
@@ -266,6 +257,16 @@ class Schedule:
                 self._ready.append(line)
             else:
                 del self._lines[line.domain], self._by_number[line.number]
+
+    def bring_forward(self, line: Line, offset: int) -> bool:
+        """Let an offset be the next of a line, if it is here."""
+        with self._lock:  # The source may add to the line meanwhile.
+            for number, one in enumerate(line.pending):
+                if one[0] == offset:
+                    del line.pending[number]
+                    line.pending.appendleft(one)
+                    return True
+        return False
 
     def finish(self, line: Line, outcome: str) -> None:
         """Let go of the first message of a line, which has come to its end."""

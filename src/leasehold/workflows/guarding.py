@@ -68,8 +68,8 @@ class AnyGuard:
         self.token = 0
         """Of the expected lease, or 0 while it is not known; the bus switches only to a higher one."""
         self.last_processed_epoch = NOTHING_PROCESSED
-        self._is_met = True
-        """Whether what the bus tells from now on is later than the expected lease, and not from before it."""
+        self._is_replaceable = True
+        """Whether a grant on the bus replaces the expected lease: else it may be one from before that."""
         self._strict = policy == STRICT
         self._clock = clock or SystemClock()
         self._metadata: LeaseMetadata | None = None
@@ -164,11 +164,11 @@ class AnyGuard:
         if isinstance(message, Action):
             if message.action_type == ActionType.LEASE_TRANSFER:
                 payload = message.payload
-                self._meet(message.lease_id, delivery.token)
+                self._hear_of(message.lease_id, delivery.token)
                 self._switch(payload["new_lease_id"], payload["new_token"], message.epoch + 1)
             return
         payload, kind = message.payload, message.event_type
-        self._meet(payload.get("lease_id"), payload.get("token", 0))
+        self._hear_of(payload.get("lease_id"), payload.get("token", 0))
         if kind in _GRANTS:
             self._switch(payload["lease_id"], payload["token"], payload["epoch"])
         elif payload.get("lease_id") == self.expected_lease_id:
@@ -177,16 +177,16 @@ class AnyGuard:
             elif kind is EventType.STATE_CHANGED:
                 self.advance(payload["epoch"])
 
-    def _meet(self, lease_id: str | None, token: int) -> None:
+    def _hear_of(self, lease_id: str | None, token: int) -> None:
         """Take note of a lease that the bus, or the registrar, tells of: what follows that one is later."""
         if lease_id is not None and lease_id == self.expected_lease_id:
-            self.token, self._is_met = max(self.token, token), True
+            self.token, self._is_replaceable = max(self.token, token), True
 
     def _switch(self, lease_id: str, token: int, epoch: int) -> None:
         epoch = max(epoch, self.last_processed_epoch + 1)
         if lease_id == self.expected_lease_id:
             self.last_processed_epoch = epoch - 1
-        elif token > self.token and self._is_met:
+        elif token > self.token and self._is_replaceable:
             self.set_lease(lease_id, token=token, epoch=epoch)
 
     def restore(self, mark: Mark) -> None:
@@ -195,7 +195,8 @@ class AnyGuard:
             return
         if mark.lease_id != self.expected_lease_id:
             self._expect(mark.lease_id, mark.token)
-        self.token = mark.token
+        elif mark.token > 0:  # A mark may be from before the token was known, and tells nothing new then.
+            self._hear_of(mark.lease_id, mark.token)
         self.last_processed_epoch = max(self.last_processed_epoch, mark.epoch)
         self._recent = dict.fromkeys(mark.recent) | self._recent
 
@@ -212,7 +213,7 @@ class AnyGuard:
     def _expect(self, lease_id: str, token: int) -> None:
         self.expected_lease_id, self.token, self._over = lease_id, token, ""
         self._metadata, self._deadline_ns = None, None
-        self._is_met = token > 0
+        self._is_replaceable = token > 0
 
     def believe(self, action: Action, known: Known) -> None:
         """Take the registrar's word: expect the lease that it says is the workflow's, or raise why not."""
@@ -244,7 +245,7 @@ class AnyGuard:
             self._refuse(
                 self._violation(action, "its orchestrator did not emit this action", workflow.lease_id)
             )
-        self._meet(action.lease_id, workflow.token)
+        self._hear_of(action.lease_id, workflow.token)
         if action.lease_id != self.expected_lease_id:
             self._expect(action.lease_id, workflow.token)
         elif self._deadline_ns is not None:

@@ -101,8 +101,7 @@ class AsyncConsumer:
                 left.pop()
         finally:
             for held in left:
-                if held.verdict != "succeed":
-                    Hearing(self._session).leave(held.domain, held.token)
+                self._let_go_blindly(held)
 
     async def _let_go(self, held: Held) -> None:
         """Leave an offset to others; what is done, and the registrar has not heard of, is told first."""
@@ -116,6 +115,13 @@ class AsyncConsumer:
             if failed.outcome is not FailOutcome.RETRY_SCHEDULED:
                 return
         await self._work.give_back(held.domain, held.token)
+
+    def _let_go_blindly(self, held: Held) -> None:
+        hearing = Hearing(self._session)
+        if held.verdict == "succeed":  # Given back, it would be processed a second time.
+            hearing.tell_success(held.domain, held.token, held.request_id)
+        else:
+            hearing.leave(held.domain, held.token)
 
     async def _feed(self) -> None:
         async for item in self._pool.items(self._source):
@@ -183,7 +189,7 @@ class AsyncConsumer:
 
     async def _fall_in(self, line: Line, head: int) -> None:
         """Begin with the head of the backlog if we have it; else queue up behind it, to be woken."""
-        if line.bring_forward(head):
+        if self._schedule.bring_forward(line, head):
             self._schedule.go_on(line)
             return
         await self._work.enqueue(line.domain, [line.pending[0][0]], wake=line.address)
@@ -280,7 +286,7 @@ class AsyncConsumer:
                     await self._keep_alive(held)
                 except LeaseLost:
                     held.lose()
-                except StoreError as error:
+                except LeaseholdError as error:  # A refusal may pass as well, and the others are to be kept.
                     _logger.warning("%s %s is not kept alive: %s", held.domain, held.offset, error)
 
     def _tell_progress(self) -> None:

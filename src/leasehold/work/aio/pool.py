@@ -120,7 +120,7 @@ class AsyncPool:
             loop.add_reader(self._bell.fileno(), self._hear)
         handled = [number for number in _STOP_SIGNALS if handle_signals and self._handles(loop, number)]
         aside = [loop.create_task(part) for part in (self._feed(feed), self._watch_for_stop())]
-        keeper = asyncio.ensure_future(keep())
+        keeper = asyncio.ensure_future(self._guarded(keep))
         try:
             async with asyncio.TaskGroup() as group:
                 workers = [group.create_task(self._guarded(work)) for _ in range(concurrency)]
@@ -138,6 +138,7 @@ class AsyncPool:
                 task.cancel()
             # Last: who is cancelled a second time goes no further.
             await asyncio.gather(*aside, keeper, return_exceptions=True)
+        keeper.result()
 
     async def _feed(self, feed: _Coroutine) -> None:
         try:
@@ -146,9 +147,9 @@ class AsyncPool:
             self._is_fed = True
             await self._notify()
 
-    async def _guarded(self, work: _Coroutine) -> None:
+    async def _guarded(self, part: _Coroutine) -> None:
         try:
-            await work()
+            await part()
         except BaseException:
             self.stop()
             raise

@@ -54,7 +54,7 @@ class Guard(AnyGuard):
             raise InvalidInput("this guard knows no registrar to ask; pass workflows=", field="workflows")
         known = self._workflows.known(self.workflow_id, guard=self._name or "")
         if known.status is not None:
-            self._meet(known.status.workflow.lease_id, known.status.workflow.token)
+            self._hear_of(known.status.workflow.lease_id, known.status.workflow.token)
         if known.mark is not None:
             self.restore(known.mark)
         if known.status is not None and present:
