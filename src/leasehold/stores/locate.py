@@ -88,7 +88,7 @@ def place_of(url: str | None = None, tenant: str | None = None, start: Path | No
 
 
 def _checked(tenant: str) -> str:
-    """Return a name that a tenant can have: under any other nothing is held, and a guard would let all pass."""
+    """Return a name that a tenant can have: under others nothing is held, and a guard would let all pass."""
     refusal = check_text("tenant", tenant)
     if refusal is not None:
         raise error_of(refusal)

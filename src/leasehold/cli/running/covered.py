@@ -116,7 +116,7 @@ def _start(launcher: Launcher, command: str, leases: "Sequence[HeldLease]") -> i
 
 
 def _release(held: "Block", *, completed: bool) -> None:
-    parts = held.parts()  # Files that were released have none any more, and what became of each is to be told.
+    parts = held.parts()  # Before files are released: what became of each is to be told.
     try:
         held_to_the_end = held.release("completed" if completed else "aborted")
     except StoreError as error:
