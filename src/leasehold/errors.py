@@ -173,7 +173,7 @@ class NotAuthenticated(Refused, code="NOT_AUTHENTICATED", http_status=401):
 
 
 class RateLimited(Refused, code="RATE_LIMITED", http_status=429):
-    """The caller has asked more often than its access key allows. Ask again after `retry_after` seconds."""
+    """A caller asks for more, or more often, than its key may. Ask again after `retry_after` seconds."""
 
 
 class LeaseLost(LeaseholdError, code="LEASE_LOST", http_status=410, exit_code=EXIT_LOST):

@@ -1,9 +1,8 @@
 """Leases for programs: acquire, renew, release, look, follow.
 
 Safe to use from many threads (the blocking client) or many tasks (the asynchronous one), and in a forked
-child, which holds none of its parent's leases.
-
-A method puts what its caller means into a command, or a job; the parts of the client carry that out.
+child, which holds none of its parent's leases. A method puts what its caller means into a command, or a job;
+the parts of the client carry that out.
 """
 
 from collections.abc import Callable, Iterable, Mapping
