@@ -18,8 +18,10 @@ from leasehold.engine.port import Batch, EntryQuery, Store
 from leasehold.errors import ClientClosed, StoreRejected
 from leasehold.kernel.lease.answers import Granted, Renewed
 from leasehold.kernel.lease.commands import Acquire, Renew
+from leasehold.kernel.lease.model import Mode
 from leasehold.kernel.lease.records import LEASE
 from leasehold.kernel.ledger.journal import Change
+from leasehold.kernel.ledger.tick import Tick
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
@@ -103,6 +105,16 @@ def claim(lease_id: str, resource: str) -> Acquire:
 
 def acquire(store: Store, lease_id: str, resource: str) -> Outcome:
     return run_batch(store, [claim(lease_id, resource)], Rules())[0]
+
+
+def test_of_leases_that_lapse_at_one_moment_the_oldest_is_swept_first(store: Store, clock: FakeClock) -> None:
+    """A SQLite store that was asked for one of them chose the one that it had written first: who shares."""
+    sharing = replace(claim("lease-1", resource="gate"), mode=Mode.SHARED)
+    run_batch(store, [claim("lease-2", resource="door"), sharing], Rules())
+    clock.advance(3600)
+    with store.snapshot() as snapshot:
+        due = [snapshot.due(Tick(value=clock.tick_ns()), limit) for limit in (1, 2)]
+    assert due == [[(LEASE, "lease-2")], [(LEASE, "lease-2"), (LEASE, "lease-1")]]
 
 
 def test_a_store_that_cannot_even_be_looked_at_on_a_full_disk_says_so(tmp_path: Path) -> None:

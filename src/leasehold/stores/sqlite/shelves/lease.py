@@ -61,11 +61,12 @@ _GRANTS = (
     "ORDER BY events.position DESC LIMIT 1) FROM json_each(?) AS wanted"
 )
 # By era, then tick: leases of an ended era come first, whatever their ticks.
-# Two halves, because those who wait, and those who hold, have an index each.
+# Two halves, because those who wait, and those who hold, have an index each. Of equals the oldest comes first
+# in each half too: its limit decides which of them are seen at all.
 _LAPSED = " UNION ALL ".join(
     "SELECT * FROM (SELECT tick_era, expires_tick, lease_id, token FROM leases "
     f"WHERE status = '{status}' AND (tick_era, expires_tick) <= (?1, ?2) "
-    "ORDER BY tick_era, expires_tick LIMIT ?3)"
+    "ORDER BY tick_era, expires_tick, token LIMIT ?3)"
     for status in ("active", "pending")
 )
 _LAPSED = (
