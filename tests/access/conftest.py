@@ -12,11 +12,10 @@ from leasehold.registry import CARRIERS, REPLIES, all_families
 from leasehold.stores.memory import MemoryStore
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
-from tests.cli.conftest import bytecode, shell, signals_as_at_a_terminal
+from tests.cli.conftest import shell, signals_as_at_a_terminal
 from tests.client.conftest import client_kind, leases, pytest_pyfunc_call, store_kind, strangers, world
 
 __all__ = [
-    "bytecode",
     "client_kind",
     "leases",
     "pytest_pyfunc_call",

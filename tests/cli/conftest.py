@@ -24,15 +24,10 @@ def signals_as_at_a_terminal() -> Iterator[None]:
         signal.signal(number, signal.SIG_IGN)
 
 
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("bytecode")
-
-
 @pytest.fixture
-def shell(tmp_path: Path, bytecode: Path) -> Iterator[Shell]:
+def shell(tmp_path: Path) -> Iterator[Shell]:
     folder = tmp_path / "work"
     folder.mkdir(mode=0o700)
-    shell = Shell(folder, bytecode)
+    shell = Shell(folder)
     yield shell
     shell.close()

@@ -1,4 +1,9 @@
-"""Driving the real executable, as a user at a shell would."""
+"""A user at a shell, with the real executable or a faster one.
+
+`run` forks a command from a process that has imported everything: see `tests/cli/fork_server`. Whatever hangs
+on how the program starts, on signals or on a terminal takes the real executable: by `execute`,
+`start` and `terminal`.
+"""
 
 import json
 import os
@@ -18,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import leasehold
+from tests.cli.fork_server import fork_server
 
 EXECUTABLE = str(Path(sys.executable).with_name("leasehold"))
 PATIENCE = 20.0
@@ -158,7 +164,7 @@ def _let_nothing_be_flushed(screen: int) -> None:
 class Shell:
     """A user in a folder of its own, with a store of its own."""
 
-    def __init__(self, folder: Path, bytecode: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = folder / "leases"
         self.url = f"sqlite:///{self.store}"
@@ -168,13 +174,33 @@ class Shell:
             if name == "PYTHONPATH"
             or not name.startswith(("CLAUDE_", "LEASEHOLD_", "PYTHON", "NO_COLOR", "TERM"))
         }
-        # Bytecode is kept, as it is where leasehold is installed; but not among the sources.
-        self.environment |= {"LEASEHOLD_URL": self.url, "PYTHONPYCACHEPREFIX": str(bytecode), "TERM": "xterm"}
+        self.environment |= {"LEASEHOLD_URL": self.url, "TERM": "xterm"}
         self.environment[_MARK] = secrets.token_hex(8)
+        self._is_sabotaged = False
         self._running: list[Running | Terminal] = []
 
     def run(self, *arguments: str, code: int = 0, given: str | None = None, **environment: str) -> Result:
         """Run a command to its end; fail unless its exit code is the expected one."""
+        variables = self.environment | environment
+        # What the interpreter takes from its environment, and what starts processes, needs the real thing.
+        steers_python = self._is_sabotaged or not environment.keys().isdisjoint(_STEERS_PYTHON)
+        if steers_python or not _STARTS_PROCESSES.isdisjoint(arguments):
+            result = self.execute(*arguments, given=given, **environment)
+        else:
+            ended = fork_server().run(
+                arguments,
+                environment=variables,
+                folder=self.folder,
+                given=None if given is None else given.encode(),
+                seconds=_RUN_SECONDS,
+            )
+            result = Result(ended.code, ended.out.decode(), ended.err.decode())
+        assert result.code == code, result
+        assert "Traceback" not in result.err, result
+        return result
+
+    def execute(self, *arguments: str, given: str | None = None, **environment: str) -> Result:
+        """Run the real executable to its end, whatever comes of it."""
         finished = subprocess.run(
             [EXECUTABLE, *arguments],
             env=self.environment | environment,
@@ -183,13 +209,10 @@ class Shell:
             stdin=subprocess.DEVNULL if given is None else None,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=_RUN_SECONDS,
             check=False,
         )
-        result = Result(finished.returncode, finished.stdout, finished.stderr)
-        assert result.code == code, result
-        assert "Traceback" not in result.err, result
-        return result
+        return Result(finished.returncode, finished.stdout, finished.stderr)
 
     def json(self, *arguments: str, code: int = 0) -> Any:
         """Run a command with --json; return what it printed."""
@@ -215,6 +238,7 @@ class Shell:
 
     def sabotage(self, code: str) -> None:
         """Let every Python process of this shell run some code before anything else."""
+        self._is_sabotaged = True
         (self.folder / "sitecustomize.py").write_text(code)
         paths = [str(self.folder), *filter(None, [self.environment.get("PYTHONPATH")])]
         self.environment["PYTHONPATH"] = os.pathsep.join(paths)
@@ -291,6 +315,9 @@ class Shell:
             running.close()
 
 
+_RUN_SECONDS = 60
+_STEERS_PYTHON = {"LANG", "LC_ALL", "PYTHONIOENCODING", "PYTHONPATH", "PYTHONPROFILEIMPORTTIME", "PYTHONUTF8"}
+_STARTS_PROCESSES = {"consume", "demo", "mcp", "run", "serve"}
 _MARK = "SHELL_OF_TEST"
 """A variable in the environment of every process that a shell starts, and of all that those start."""
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 import leasehold
-from tests.cli.conftest import bytecode, signals_as_at_a_terminal
+from tests.cli.conftest import signals_as_at_a_terminal
 from tests.cli.shell import Shell
 from tests.files.conftest import git
 
-__all__ = ["bytecode", "signals_as_at_a_terminal"]
+__all__ = ["signals_as_at_a_terminal"]
 
 
 @pytest.fixture
-def shell(repository: Path, bytecode: Path) -> Iterator[Shell]:
+def shell(repository: Path) -> Iterator[Shell]:
     """A user in a repository, whose store is found by being there."""
-    shell = Shell(repository, bytecode)
+    shell = Shell(repository)
     del shell.environment["LEASEHOLD_URL"]
     yield shell
     shell.close()

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import bytecode, signals_as_at_a_terminal
+from tests.cli.conftest import signals_as_at_a_terminal
 from tests.cli.shell import Result, Shell
 from tests.files.conftest import git, nobodys_settings, repository
 
-__all__ = ["bytecode", "nobodys_settings", "repository", "signals_as_at_a_terminal"]
+__all__ = ["nobodys_settings", "repository", "signals_as_at_a_terminal"]
 
 SECONDS = 60
 
@@ -108,9 +108,9 @@ class Team:
 
 
 @pytest.fixture
-def team(repository: Path, bytecode: Path) -> Iterator[Team]:
+def team(repository: Path) -> Iterator[Team]:
     """Agents in a repository, whose store is found by being there."""
-    shell = Shell(repository, bytecode)
+    shell = Shell(repository)
     for name in ("LEASEHOLD_URL", "CLAUDE_PROJECT_DIR", "CLAUDE_CODE_SESSION_ID", "LEASEHOLD_BYPASS"):
         shell.environment.pop(name, None)
     shell.store = repository / ".leasehold"

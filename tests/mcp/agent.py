@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from mcp import Client, StdioServerParameters, stdio_client
+import anyio
+from mcp import Client
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
 
 from leasehold.files.names import name_of
-from tests.cli.shell import EXECUTABLE, Running, Shell, until
+from tests.cli.fork_server import ForkedProcess, fork_server
+from tests.cli.shell import PATIENCE, Running, Shell, until
 
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
@@ -48,17 +52,42 @@ class Agent:
 @asynccontextmanager
 async def agent(shell: Shell, name: str | None = None, *, mode: str = "auto") -> AsyncIterator[Agent]:
     """Start a server for an agent in the shell's folder, and end it as clients do: by closing its input."""
-    parameters = StdioServerParameters(
-        command=EXECUTABLE,
-        args=["mcp", *([] if name is None else ["--as", name])],
-        env=shell.environment,
-        cwd=shell.folder,
-    )
+    arguments = ["mcp", *([] if name is None else ["--as", name])]
     said = shell.folder / f"stderr of {name or 'nobody'}"
     with said.open("w") as stderr:
-        async with Client(stdio_client(parameters, errlog=stderr), mode=mode) as client:
+        process = fork_server().start(
+            arguments, environment=shell.environment, folder=shell.folder, stderr=stderr
+        )
+        async with Client(pipes_to(process), mode=mode) as client:
             yield Agent(client)
+        assert process.wait(PATIENCE) == 0
     assert said.read_text() == ""
+
+
+@asynccontextmanager
+async def pipes_to(process: ForkedProcess) -> AsyncIterator[tuple[Any, Any]]:
+    """Yield what a client receives from, and what it sends to; as the protocol's own client does it."""
+    received, read_stream = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write_stream, sent = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def receive() -> None:
+        with received:
+            async for line in anyio.wrap_file(process.stdout):
+                with suppress(anyio.BrokenResourceError):  # The client has ended before the server has.
+                    await received.send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
+
+    async def send() -> None:
+        with process.stdin:
+            async for one in sent:
+                process.stdin.write(one.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+                process.stdin.flush()
+
+    with process.stdout, process.stderr, read_stream, sent:
+        async with anyio.create_task_group() as both:
+            both.start_soon(receive)
+            both.start_soon(send)
+            yield read_stream, write_stream
+            write_stream.close()
 
 
 class Wire:

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import bytecode, signals_as_at_a_terminal
+from tests.cli.conftest import signals_as_at_a_terminal
 from tests.cli.shell import Shell
 from tests.client.conftest import pytest_pyfunc_call
 from tests.files.conftest import nobodys_settings, repository
 
-__all__ = ["bytecode", "nobodys_settings", "pytest_pyfunc_call", "repository", "signals_as_at_a_terminal"]
+__all__ = ["nobodys_settings", "pytest_pyfunc_call", "repository", "signals_as_at_a_terminal"]
 
 
 @pytest.fixture
-def shell(repository: Path, bytecode: Path) -> Iterator[Shell]:
+def shell(repository: Path) -> Iterator[Shell]:
     """A user in a repository, whose store is found by being there."""
-    shell = Shell(repository, bytecode)
+    shell = Shell(repository)
     del shell.environment["LEASEHOLD_URL"]
     shell.store = repository / ".leasehold"
     shell.url = f"sqlite:///{shell.store}"

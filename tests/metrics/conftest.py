@@ -1,6 +1,6 @@
 """The worlds of the client's tests, and a shell."""
 
-from tests.cli.conftest import bytecode, shell, signals_as_at_a_terminal
+from tests.cli.conftest import shell, signals_as_at_a_terminal
 from tests.client.conftest import (
     client_kind,
     leases,
@@ -12,7 +12,6 @@ from tests.client.conftest import (
 )
 
 __all__ = [
-    "bytecode",
     "client_kind",
     "leases",
     "pytest_pyfunc_call",

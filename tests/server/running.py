@@ -16,6 +16,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
+from tests.cli.fork_server import ForkedProcess, fork_server
+
 PATIENCE_SECONDS = 60.0
 """How long to wait for what has to come, on a machine that has other things to do."""
 
@@ -31,7 +33,7 @@ class Reply(NamedTuple):
 
 
 class RunningServer:
-    """`leasehold serve`, until the block is left."""
+    """`leasehold serve`, forked from a process that has imported it, until the block is left."""
 
     def __init__(
         self,
@@ -44,14 +46,20 @@ class RunningServer:
         self._lines: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self.log: list[dict[str, Any]] = []
         self.raw_log: list[str] = []
-        command = [sys.executable, "-m", "leasehold", "serve", "--store", str(store), "--port", "0", *flags]
-        self.process = subprocess.Popen(
-            [*under, *command],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**clean_environment(), **(environment or {})},
-        )
+        command = ["serve", "--store", str(store), "--port", "0", *flags]
+        variables = {**clean_environment(), **(environment or {})}
+        self.process: subprocess.Popen[str] | ForkedProcess
+        if under:
+            self.process = subprocess.Popen(
+                [*under, sys.executable, "-m", "leasehold", *command],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=variables,
+            )
+        else:
+            self.process = fork_server().start(command, environment=variables, folder=Path.cwd())
+            self.process.stdin.close()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:

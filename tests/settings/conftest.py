@@ -1,10 +1,9 @@
 """The worlds of the client's tests, and a shell."""
 
-from tests.cli.conftest import bytecode, shell, signals_as_at_a_terminal
+from tests.cli.conftest import shell, signals_as_at_a_terminal
 from tests.client.conftest import client_kind, leases, pytest_pyfunc_call, store_kind, strangers, world
 
 __all__ = [
-    "bytecode",
     "client_kind",
     "leases",
     "pytest_pyfunc_call",

@@ -14,8 +14,8 @@ WITH_AN_ORPHAN = 'echo $$; (setsid sh -c "echo \\$\\$; exec cat never" &); exec 
 
 
 @pytest.fixture
-def shell(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    shell = Shell(tmp_path, tmp_path_factory.getbasetemp() / "bytecode")
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(tmp_path)
     os.mkfifo(shell.folder / "never")  # Whoever opens it waits for somebody who writes.
     yield shell
     shell.close()

@@ -8,7 +8,7 @@ import pytest
 
 import leasehold
 from leasehold.workflows import Result
-from tests.cli.conftest import bytecode, shell  # noqa: F401
+from tests.cli.conftest import shell  # noqa: F401
 from tests.cli.shell import Shell
 
 
