@@ -7,7 +7,7 @@ SHELL := /bin/bash
 
 PYTHON ?= python3
 SEEDS ?= 1000
-WORKERS ?= 2
+WORKERS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -17,10 +17,9 @@ ifeq ($(CI),true)
 export NO_COLOR := 1
 export PIP_NO_COLOR := 1
 export PIP_PROGRESS_BAR := off
-export PYTEST_ADDOPTS := --color=no $(PYTEST_ADDOPTS)
 endif
 
-.PHONY: help setup demo test check coverage bench simulate docs lock clean
+.PHONY: help setup demo test proof check coverage pins bench simulate docs lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/\1\t\2/' \
@@ -30,18 +29,17 @@ setup: $(READY)  ## Build .venv from requirements.lock (PYTHON=python3.12 picks 
 	@echo "Ready: .venv"
 
 $(READY): pyproject.toml requirements.lock tools/bootstrap.py
-	@$(PYTHON) tools/bootstrap.py
+	@began=$$SECONDS; $(PYTHON) tools/bootstrap.py; echo "Set up .venv in $$((SECONDS - began)) s"
 	@touch $@
 
 demo: $(READY)  ## Watch processes compete, die and take over, and check each claim made
 	@$(BIN)/leasehold demo
 
-test: $(READY)  ## Run all tests, see that they reach every branch of the kernel, then the chaos tests alone
-	@status=0; \
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not chaos" || status=$$?; \
-	$(BIN)/python tools/check_kernel_coverage.py || status=$$?; \
-	$(BIN)/python -m pytest -m chaos || status=$$?; \
-	exit $$status
+test: $(READY)  ## Run every test in some world, in minutes; says at its end what it left out
+	@$(BIN)/python tools/suite.py test$(if $(WORKERS), --workers $(WORKERS))
+
+proof: $(READY)  ## Run everything else: all worlds, full lengths, branches of the laws, long chaos
+	@$(BIN)/python tools/suite.py proof$(if $(WORKERS), --workers $(WORKERS))
 
 check: $(READY)  ## Check format, lint, types, import rings and generated files
 	$(BIN)/ruff format --check
@@ -51,8 +49,11 @@ check: $(READY)  ## Check format, lint, types, import rings and generated files
 	$(BIN)/python tools/generate_sync.py --check
 	$(BIN)/python tools/generate_reference.py --check
 
-coverage: $(READY)  ## Check that the kernel's tests reach every branch of the kernel
-	@$(BIN)/python tools/check_kernel_coverage.py
+coverage: $(READY)  ## Check that the tests of the laws reach every branch of them (part of proof)
+	@$(BIN)/python tools/suite.py coverage$(if $(WORKERS), --workers $(WORKERS))
+
+pins: $(READY)  ## Search again for the seeds that tests of the simulator's own alertness are pinned to
+	@$(BIN)/python tools/pins.py
 
 bench: $(READY)  ## Measure speed beside the raw floor and the peers, as ratios
 	@$(BIN)/python -m bench

@@ -10,7 +10,9 @@ from tests.chaos import order, testimony
 from tests.chaos.siege import SECOND, Supervisor
 from tests.chaos.test_siege import tell
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = pytest.mark.chaos
+
+LONG = pytest.mark.proof("a minute or more of chaos each")
 
 FREE_MOST_NS = 2 * SECOND
 """How long what somebody is entitled to may lie idle, because whoever had it died. Waiters ask when it should
@@ -39,6 +41,7 @@ def nothing_is_left(supervisor: Supervisor, folder: Path, *resources: str) -> No
         assert len(bells(folder)) <= 2, "sockets of processes that are gone are still there"
 
 
+@LONG
 @pytest.mark.timeout(600)
 def test_thirty_two_processes_stand_in_line_under_fire(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
@@ -60,6 +63,7 @@ def test_thirty_two_processes_stand_in_line_under_fire(
     assert supervisor.seen_too_rarely(at_least) == {}
 
 
+@LONG
 @pytest.mark.timeout(600)
 def test_eight_processes_claim_parts_of_a_tree_under_fire(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
@@ -84,6 +88,7 @@ def test_eight_processes_claim_parts_of_a_tree_under_fire(
     assert supervisor.seen_too_rarely(at_least) == {}
 
 
+@LONG
 @pytest.mark.timeout(600)
 def test_sixteen_agents_claim_folders_files_and_patterns_under_fire(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ import pytest
 import leasehold
 from leasehold.kernel.lease.events import LeaseIssued
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = pytest.mark.chaos
 
 _KILLS = 3
 _HOLDERS = 6

@@ -1,4 +1,5 @@
 """Work under siege: 50 domains, 100 workers in four processes, 20,000 messages, kills and retries.
+`make test` sends a tenth of the messages.
 
 A first-in-first-out oracle looks at the ledger, and at what the handlers have written down.
 """
@@ -18,10 +19,11 @@ from leasehold.registry import all_families
 from leasehold.stores.sqlite import SqliteStore
 from leasehold.work.law.events import WorkAcquired, WorkFailed, WorkSucceeded
 from tests.chaos.consumer import MAX_RETRIES, PROCESSES, fails
+from tests.lanes import by_length
 
-pytestmark = [pytest.mark.chaos, pytest.mark.slow]
+pytestmark = pytest.mark.chaos
 
-DOMAINS, MESSAGES = 50, 400
+DOMAINS, MESSAGES = 50, by_length(400, 40)
 KILLS = 4
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,6 +54,7 @@ class Siege:
             process.wait(30)
 
 
+@pytest.mark.deep
 def test_every_offset_ends_once_and_in_order_whoever_dies(tmp_path: Path) -> None:
     with leasehold.connect(f"sqlite:///{tmp_path / 'leases.db'}", durability="fast"):
         pass  # So that nobody has to create it.

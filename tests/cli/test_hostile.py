@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from leasehold.cli.parser import all_commands
 from tests.certificates.statements import KEY
 from tests.cli.shell import EXECUTABLE, Shell
 from tests.enforcing.test_enforcer import fresh
+from tests.lanes import some_of
 
 NAME = "d\x9b31m\u202er\u200b\u2028"
 """As much as a name can contain."""
@@ -111,7 +112,16 @@ def is_harmless(text: str) -> bool:
     return text.replace("\n", "").isprintable()
 
 
-def calls_of(command: str) -> Iterator[list[str]]:
+def all_values(number: int) -> Sequence[str]:
+    return VALUES
+
+
+def few_values(number: int) -> Sequence[str]:
+    """Return others for each argument."""
+    return some_of(VALUES, 1, offset=number)
+
+
+def calls_of(command: str, values: Callable[[int], Sequence[str]] = all_values) -> Iterator[list[str]]:
     """Yield arguments for a command: first as it should be called, then with one wrong value at a time."""
     words = command.split()
     own = [action for action in COMMANDS.by_name[command]._actions if not GLOBAL & {*action.option_strings}]
@@ -127,10 +137,10 @@ def calls_of(command: str) -> Iterator[list[str]]:
         for value in action.choices or ():
             yield [*words, *required, *placed(action, value)]
     yield [*words, *required, *placed()]
-    for action in positionals:
-        for value in VALUES:
+    for number, action in enumerate(positionals):
+        for value in values(number):
             yield [*words, *required, *placed(action, value)]
-    for action in options:
+    for number, action in enumerate(options):
         name = action.option_strings[-1]
         if name in SWITCHES:
             continue
@@ -138,19 +148,21 @@ def calls_of(command: str) -> Iterator[list[str]]:
         if action.nargs == 0:
             yield [*words, *others, name, *placed()]
             continue
-        for value in VALUES:
+        for value in values(number):
             yield [*words, *others, f"{name}={value}", *placed()]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", QUICK)
 def test_a_command_answers_whatever_it_is_given(folder: Path, command: str) -> None:
-    for number, argv in enumerate(calls_of(command)):
+    for number, argv in enumerate(calls_of(command, few_values)):
         check(argv[0], *(["--json"] if number % 2 else []), *argv[1:])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("option", sorted(GLOBAL))
 def test_global_options_answer_whatever_they_are_given(folder: Path, option: str) -> None:
-    for number, value in enumerate(VALUES):
+    for number, value in enumerate(some_of(VALUES, 3)):
         for command in (["ls"], ["acquire", "door"], ["doctor"]):
             check(*command, f"{option}={value}", *(["--json"] if number % 2 else []))
 

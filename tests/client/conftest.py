@@ -28,6 +28,12 @@ def store_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.fixture(params=["memory", "sqlite"])
+def local_kind(request: pytest.FixtureRequest) -> str:
+    """A store without a line, for tests that look into the client's process."""
+    return str(request.param)
+
+
 @pytest.fixture(params=["blocking", "asynchronous"])
 def client_kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)

@@ -28,7 +28,6 @@ def wait_for_a_line_of(leases: leasehold.Client, length: int) -> None:
         assert time.monotonic() < deadline, "nobody came to wait"
 
 
-@pytest.mark.slow
 def test_three_waiters_that_were_killed_cost_the_next_one_three_claim_windows(tmp_path: Path) -> None:
     path = tmp_path / "leases"
     with leasehold.connect(path, holder="ann") as leases, ExitStack() as processes:

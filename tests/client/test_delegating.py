@@ -160,7 +160,6 @@ with leasehold.connect(url, holder="team") as leases:
 """
 
 
-@pytest.mark.slow
 def test_eight_processes_spend_one_budget_to_the_last_and_not_one_more(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'leases'}"
     with leasehold.connect(url, holder="team") as leases:

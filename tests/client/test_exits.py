@@ -12,6 +12,7 @@ import pytest
 
 import leasehold
 from tests.client.processes import Python
+from tests.lanes import by_length
 
 BEGINNING = """
 import signal, sys, threading, time
@@ -190,7 +191,7 @@ EVERY_MOMENT = """
             sys.setprofile(profile)
             wait()
             sys.setprofile(None)
-    for nth in sorted({*here.values(), *range(1, len(moments), 101)}):
+    for nth in sorted({*here.values(), *range(1, len(moments), 101)})[:: int(sys.argv[2])]:
         child = os.fork()
         if child == 0:
             faulthandler.dump_traceback_later(SECONDS, exit=True)  # So that a test which fails tells where.
@@ -208,11 +209,12 @@ EVERY_MOMENT = """
 """
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_waiter_that_is_interrupted_at_any_moment_and_ends_leaves_its_place(door: leasehold.Client) -> None:
     """Every moment in the client's own code, once, and some of those in what it calls."""
     codes = []
-    with run(door, EVERY_MOMENT) as process:
+    step = by_length(1, 5)
+    with run(door, EVERY_MOMENT, str(step)) as process:
         while True:
             nth, code = process.read_line().split()
             if nth == "all":
@@ -222,7 +224,7 @@ def test_a_waiter_that_is_interrupted_at_any_moment_and_ends_leaves_its_place(do
             process.write_line("go on")
         assert process.ends() == 0
     assert set(codes) <= {"0", "3"}
-    assert codes.count("0") > int(code) > 30
+    assert codes.count("0") * step > int(code) > 30
 
 
 CHILD = """

@@ -13,6 +13,9 @@ import pytest
 import leasehold
 from leasehold.certificates.keys import TrustedKeys
 from leasehold.enforcing import Enforcer, Fence, SqliteFence, check_written, fenced_update, fenced_upsert
+from tests.lanes import some_of
+
+pytestmark = pytest.mark.deep
 
 VALUES: list[Any] = [
     None, 0, -1, 1.5, math.nan, math.inf, -math.inf, 10**400, 2**63, True, "", "\0", "\x1b", "\udcff",
@@ -37,8 +40,8 @@ def with_one_wrong(function: Callable[..., Any], usual: Callable[[], Given]) -> 
     """Yield arguments, of which one at a time is wrong; the others are as usual, or left out."""
     arguments = arguments_of(function)
     needed = {one.name for one in arguments if one.default is one.empty}
-    for wrong in arguments:
-        for value in VALUES:
+    for number, wrong in enumerate(arguments):
+        for value in some_of(VALUES, 12, offset=number):
             yield {name: one for name, one in usual().items() if name in needed} | {wrong.name: value}
 
 

@@ -28,6 +28,7 @@ from leasehold.stores.sqlite import SqliteStore
 from tests.client.processes import Python
 from tests.client.worlds import SIGNAL_SECONDS
 from tests.engine.doubles import WatchedStore, registrar_of
+from tests.lanes import by_length
 
 # What runs there runs when the collector pleases, and what it raises goes nowhere.
 _FINALIZERS = (weakref.__file__, _weakrefset.__file__)
@@ -70,8 +71,8 @@ class CtrlC:
 
 
 @pytest.fixture
-def client(store_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
-    store = MemoryStore() if store_kind == "memory" else SqliteStore(tmp_path / "x.db", durability="fast")
+def client(local_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
+    store = MemoryStore() if local_kind == "memory" else SqliteStore(tmp_path / "x.db", durability="fast")
     with leasehold.Client(Registrar(store, timeout=SIGNAL_SECONDS), holder="ann") as leases:
         leases.acquire("warm up").release()
         yield leases
@@ -136,6 +137,7 @@ def test_ctrl_c_at_any_moment_of_a_block_leaves_no_lease_behind(client: leasehol
     assert_sound(client)
 
 
+@pytest.mark.deep
 def test_ctrl_c_in_a_leader_leaves_nobody_else_stuck(client: leasehold.Client) -> None:
     """Other threads go on acquiring and releasing while this one is interrupted at every moment."""
     stop = threading.Event()
@@ -149,7 +151,7 @@ def test_ctrl_c_in_a_leader_leaves_nobody_else_stuck(client: leasehold.Client) -
     others = [threading.Thread(target=go_on, args=(number,), daemon=True) for number in range(3)]
     for other in others:
         other.start()
-    for nth in range(1, 400):
+    for nth in range(1, 400, by_length(1, 4)):
         ctrl_c = CtrlC(nth)
         ctrl_c.interrupts(lambda: client.acquire("door"))
         for lease in [one for one in list(client._holdings.held.values()) if one.resource == "door"]:
@@ -244,9 +246,9 @@ async def test_an_acquire_that_runs_into_a_timeout_leaves_no_lease() -> None:
 
 
 async def test_an_acquire_cancelled_after_any_number_of_turns_leaves_no_lease(
-    store_kind: str, tmp_path: Path
+    local_kind: str, tmp_path: Path
 ) -> None:
-    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases")
+    url = "memory:" if local_kind == "memory" else str(tmp_path / "leases")
     leases = await leasehold.connect_async(url, holder="ann", durability="fast")
     granted = 0
     for turns in range(1, 60):

@@ -22,6 +22,7 @@ from tests.client.processes import Python
 from tests.client.test_interrupts import CtrlC
 from tests.client.worlds import SIGNAL_SECONDS, World
 from tests.engine.doubles import claim, registrar_of
+from tests.lanes import by_length
 
 
 def meanwhile(world: World, work: Coroutine[Any, Any, Any]) -> "asyncio.Future[Any]":
@@ -285,9 +286,9 @@ async def test_closing_a_client_ends_its_waits_and_leaves_nothing_in_the_queue(
 
 
 async def test_a_wait_cancelled_after_any_number_of_turns_leaves_nothing(
-    store_kind: str, tmp_path: Path
+    local_kind: str, tmp_path: Path
 ) -> None:
-    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases")
+    url = "memory:" if local_kind == "memory" else str(tmp_path / "leases")
     leases = await leasehold.connect_async(url, durability="fast")
     door = await leases.acquire("door", holder="bob")
     for turns in range(1, 80):
@@ -309,10 +310,10 @@ async def test_a_wait_cancelled_after_any_number_of_turns_leaves_nothing(
 
 
 @pytest.fixture
-def crowded(store_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
-    url = "memory:" if store_kind == "memory" else str(tmp_path / "leases")
+def crowded(local_kind: str, tmp_path: Path) -> Iterator[leasehold.Client]:
+    url = "memory:" if local_kind == "memory" else str(tmp_path / "leases")
     client = leasehold.connect(url, durability="fast", holder="ann")
-    if store_kind == "memory":
+    if local_kind == "memory":
         client.close()
         client = leasehold.Client(Registrar(MemoryStore(), timeout=SIGNAL_SECONDS), holder="ann")
     yield client
@@ -334,7 +335,7 @@ def interrupts(ctrl_c: CtrlC, call: Callable[[], object]) -> bool:
         return True
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_at_any_moment_of_waiting_leaves_neither_a_waiter_nor_a_lease(
     crowded: leasehold.Client,
@@ -349,7 +350,7 @@ def test_ctrl_c_at_any_moment_of_waiting_leaves_neither_a_waiter_nor_a_lease(
             return
 
     wait()
-    for nth in range(1, 5_000):
+    for nth in range(1, 5_000, by_length(1, 4)):
         ctrl_c = CtrlC(nth)
         if not interrupts(ctrl_c, wait):
             break
@@ -361,13 +362,13 @@ def test_ctrl_c_at_any_moment_of_waiting_leaves_neither_a_waiter_nor_a_lease(
     assert audit(registrar_of(crowded).store).problems == []
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_at_any_moment_of_being_granted_leaves_neither_a_waiter_nor_a_lease(
     crowded: leasehold.Client,
 ) -> None:
     """The blocker expires at once, so the second question is answered with the lease."""
-    for nth in range(1, 5_000):
+    for nth in range(1, 5_000, by_length(1, 4)):
         crowded._session.desk.call(claim("door", "bob", ttl_ns=3_000_000))
         ctrl_c = CtrlC(nth)
         if not interrupts(ctrl_c, lambda: crowded.acquire("door", wait=True)):

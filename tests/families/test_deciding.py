@@ -5,7 +5,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from leasehold.engine.batch import Recall, Request, Rules, run_taken
 from leasehold.engine.port import LeaseQuery
@@ -213,7 +213,6 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(steps, max_size=8), max_size=6))
 def test_batches_do_what_a_dictionary_does(batches: Sequence[Sequence[tuple[str, Any, Any]]]) -> None:
     house = House(MemoryStore(clock=FakeClock(), families=toy_families()), FakeClock())

@@ -17,6 +17,7 @@ from schemathesis.checks import (
 )
 from schemathesis.core.failures import FailureGroup
 
+from tests.lanes import by_length
 from tests.server.document import DOCUMENT, OPERATIONS, STREAM, Operation
 from tests.server.running import PATIENCE_SECONDS, RunningServer
 
@@ -58,6 +59,7 @@ def call(case: Case[Any], server: RunningServer, session: requests.Session) -> N
     case.validate_response(response, checks=CHECKS + also)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["right", "wrong"])
 @pytest.mark.parametrize("operation", ENDING, ids=str)
 def test_every_answer_conforms(
@@ -68,7 +70,7 @@ def test_every_answer_conforms(
     strategy = SCHEMA[operation.path][operation.method].as_strategy(generation_mode=mode)
 
     @settings(
-        max_examples=8,
+        max_examples=by_length(25, 4),
         deadline=None,
         derandomize=True,
         database=None,

@@ -4,6 +4,7 @@ Each test puts a mistake where it would be made, and the simulator has to say wh
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -24,7 +25,7 @@ from leasehold.kernel.ledger.events import StoreCheckpointed
 from leasehold.kernel.ledger.family import Families
 from leasehold.kernel.ledger.state import State
 from leasehold.stores.memory.tables import MemoryTables
-from simulator import SimulationFailed, simulate
+from tests.mutations import search
 
 PRUNING = range(0, 200, 4), range(3, 200, 4)
 """Seeds of worlds whose history is pruned; in the second half of them leases have children, too."""
@@ -40,7 +41,7 @@ def test_entries_that_are_pruned_too_early(monkeypatch: pytest.MonkeyPatch) -> N
         return plan(*arguments, keep_ns=keep_ns // 2, **rest)
 
     monkeypatch.setattr(pruning, "_plan", hasty)
-    assert "was pruned" in found(PRUNING)
+    assert found("was pruned", worlds=PRUNING)
 
 
 def test_a_commit_that_is_pruned_by_half(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +51,7 @@ def test_a_commit_that_is_pruned_by_half(monkeypatch: pytest.MonkeyPatch) -> Non
         return [max(end - 1, 1) for end in ends(*arguments)[:1]]
 
     monkeypatch.setattr(pruning, "_ends_of_batches", half)
-    assert "without the rest of its commit" in found(PRUNING)
+    assert found("without the rest of its commit", worlds=PRUNING)
 
 
 def test_a_lease_that_goes_although_it_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,12 +59,12 @@ def test_a_lease_that_goes_although_it_has_not_ended(monkeypatch: pytest.MonkeyP
         monkeypatch,
         lambda leases, event: [lease_id for lease_id, lease in leases.items() if old(lease, event)],
     )
-    assert "has not ended" in found(PRUNING)
+    assert found("has not ended", worlds=PRUNING)
 
 
 def test_a_lease_that_goes_although_what_granted_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     let_go(monkeypatch, lambda leases, event: [one for one, lease in leases.items() if lease.is_terminal])
-    assert "what granted it was not pruned" in found(PRUNING)
+    assert found("what granted it was not pruned", worlds=PRUNING)
 
 
 def test_a_checkpoint_without_what_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +74,7 @@ def test_a_checkpoint_without_what_stands(monkeypatch: pytest.MonkeyPatch) -> No
         return spell(replace(state, records={LEASE: {}}), event, families)
 
     monkeypatch.setattr(pruning, "encode_state", poorer)
-    assert found(PRUNING)
+    assert found(worlds=PRUNING)
 
 
 def test_tables_that_are_made_anew_without_their_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +85,7 @@ def test_tables_that_are_made_anew_without_their_indexes(monkeypatch: pytest.Mon
         self.ledger.requests = {}
 
     monkeypatch.setattr(MemoryTables, "rebuild", forgetful)
-    assert "made anew are not what they were" in found(PRUNING)
+    assert found("made anew are not what they were", worlds=PRUNING)
 
 
 def test_a_walk_that_does_not_go_on_from_a_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +93,7 @@ def test_a_walk_that_does_not_go_on_from_a_checkpoint(monkeypatch: pytest.Monkey
         return replace(find_beginning(snapshot), state=State())
 
     monkeypatch.setattr(walking, "find_beginning", bare)
-    assert found(PRUNING)
+    assert found(worlds=PRUNING)
 
 
 def test_a_certificate_of_a_lease_that_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +102,7 @@ def test_a_certificate_of_a_lease_that_is_over(monkeypatch: pytest.MonkeyPatch) 
         return status if status.is_live else replace(status, expires_in=60.0)
 
     monkeypatch.setattr(issuing, "status_of", generous)
-    assert "and was certified" in found(CERTIFYING)
+    assert found("and was certified", worlds=CERTIFYING)
 
 
 def test_a_certificate_that_lasts_longer_than_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,32 +110,32 @@ def test_a_certificate_that_lasts_longer_than_its_lease(monkeypatch: pytest.Monk
         return body_of(lease, **facts | {"left_ns": 2 * lease.ttl_ns})
 
     monkeypatch.setattr(issuing, "body_of", longer)
-    assert "too late" in found(CERTIFYING)
+    assert found("too late", worlds=CERTIFYING)
 
 
 def test_a_certificate_that_is_refused_to_who_holds_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LeaseStatus, "is_live", property(lambda self: self.expires_in > 1))
-    assert "was not certified" in found(CERTIFYING)
+    assert found("was not certified", worlds=CERTIFYING)
 
 
 def test_an_expiry_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifying, "_check_time", lambda *_: None)
-    assert "too late" in found(CERTIFYING)
+    assert found("too late", worlds=CERTIFYING)
 
 
 def test_a_signature_that_nobody_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jws, "is_signed", lambda *_: True)
-    assert "a forged certificate" in found(CERTIFYING)
+    assert found("a forged certificate", worlds=CERTIFYING)
 
 
 def test_a_certificate_that_is_good_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifying, "_check_subject", lambda *_: None)
-    assert "another resource" in found(CERTIFYING)
+    assert found("another resource", worlds=CERTIFYING)
 
 
 def test_a_fence_that_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Fence, "admit", lambda *_: None)
-    assert "was let in behind" in found(CERTIFYING)
+    assert found("was let in behind", worlds=CERTIFYING)
 
 
 def old(lease: Lease, event: StoreCheckpointed) -> bool:
@@ -149,12 +150,6 @@ def let_go(
     monkeypatch.setattr("leasehold.kernel.lease.family.forgotten", choose)
 
 
-def found(worlds: Iterable[range]) -> str:
+def found(*says: str, worlds: Iterable[range]) -> str:
     """Return the first promise that is seen to be broken."""
-    for seeds in worlds:
-        for seed in seeds:
-            try:
-                simulate(seed)
-            except SimulationFailed as failure:
-                return failure.problem
-    raise AssertionError("nothing was noticed")
+    return search.found(*says, seeds=chain.from_iterable(worlds))

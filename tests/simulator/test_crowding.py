@@ -5,6 +5,7 @@ are switched off, so that the simulator's own telling of the law has to notice i
 """
 
 from collections.abc import Iterator, Sequence
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from leasehold.kernel.lease.rules import repeat as asking
 from leasehold.kernel.lease.ticket import Ticket
 from leasehold.kernel.lease.view import LeaseView
 from leasehold.kernel.ledger.draft import Draft
-from simulator import SimulationFailed, simulate
+from tests.mutations import search
 
 SEEDS = 400
 
@@ -51,7 +52,7 @@ def test_a_head_of_the_queue_that_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
         yield from line[1:] or line
 
     def promote(self: Plan) -> None:
-        with pytest.MonkeyPatch.context() as here:
+        with monkeypatch.context() as here:
             here.setattr(queueing, "waiters_in_the_way", lambda *_: iter(()))
             here.setattr(Plan, "waiters", without_head)
             serve(self)
@@ -60,7 +61,7 @@ def test_a_head_of_the_queue_that_is_skipped(monkeypatch: pytest.MonkeyPatch) ->
     for module in (claiming, change_mode, queueing):
         monkeypatch.setattr(module, "promote", promote)
     # Who is skipped also waits for nothing, until somebody else is granted what it waits for.
-    assert "who is ahead" in found(besides=["waits, and nothing is in its way"])
+    assert found("who is ahead", besides=["waits, and nothing is in its way"])
 
 
 def test_a_queue_that_is_served_backwards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,12 +69,12 @@ def test_a_queue_that_is_served_backwards(monkeypatch: pytest.MonkeyPatch) -> No
         Ticket, "place", property(lambda self: f"{(1 << 62) - self.number:020x}" if not self.upgrade else "~")
     )
     # Who waits for whom, and so who waits in a circle, follows from the order.
-    assert found_one_of("who is ahead", "overtook", besides=["waits in no circle", "wait for each other"])
+    assert found("who is ahead", "overtook", besides=["waits in no circle", "wait for each other"])
 
 
 def test_newcomers_that_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claiming, "waiters_in_the_way", lambda *_: iter(()))
-    assert "overtook" in found()
+    assert found("overtook")
 
 
 def test_a_grant_whose_claim_window_never_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,12 +84,13 @@ def test_a_grant_whose_claim_window_never_passes(monkeypatch: pytest.MonkeyPatch
         return ([], lease) if lease.is_unconfirmed else age(lease, *rest)
 
     monkeypatch.setattr(plan, "age", patient)
-    assert found_one_of("is over", "could not be had")
+    assert found("is over", "could not be had")
 
 
 def test_a_waiter_that_is_silent_for_ever_and_keeps_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ticket, "KEPT_NS", 3600 * 1_000_000_000)
-    assert "silent for too long" in found()
+    for module in (claiming, asking):
+        monkeypatch.setattr(module, "kept_ns", lambda resources: 3600 * 1_000_000_000)
+    assert found("silent for too long")
 
 
 def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,13 +102,13 @@ def test_a_cancelled_wait_that_leaves_a_lease(monkeypatch: pytest.MonkeyPatch) -
         return ([] if lease.state is LeaseState.PENDING else events), ended
 
     monkeypatch.setattr(releasing, "end", absent_minded)
-    assert "stands" in found()
+    assert found("stands")
 
 
 def test_a_claim_that_is_granted_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plan, "group_of", lambda self, lease: [lease])
     # Whoever comes meanwhile may be refused because of such a part, before a commit has it.
-    assert "without the rest of its claim" in found(besides=["was refused without reason"])
+    assert found("without the rest of its claim", besides=["was refused without reason"])
 
 
 def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,39 +120,39 @@ def test_a_directory_that_does_not_know_what_is_in_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(LeaseView, "tree_of", flat)
     monkeypatch.setattr(plan, "related", lambda one, other: one == other)
-    assert found_one_of("overtook", "stood in its way")
+    assert found("overtook", "stood in its way")
     monkeypatch.setattr("simulator.truth._stands_in_the_way", lambda *_: False)
     be_silent_about_crowds(monkeypatch)
-    assert "at once" in found(besides=["was not alone"])  # Upgrades do not see what is in it either.
+    assert found("at once", besides=["was not alone"])  # Upgrades do not see what is in it either.
 
 
 def test_a_pattern_that_does_not_know_what_it_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "overlap", lambda one, other: False)
-    assert found_one_of("overtook", "stood in its way", "was not alone")
+    assert found("overtook", "stood in its way", "was not alone")
 
 
 def test_a_deadlock_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (claiming, change_mode, deadlock):
         monkeypatch.setattr(module, "find_cycle", lambda *_, **__: [])
-    assert "wait for each other, for ever" in found()
+    assert found("wait for each other, for ever")
 
 
 def test_a_circle_that_is_let_in_and_nobody_in_it_is_asked_for_a_sign_of_life(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(claiming, "doubt", lambda *_: None)
-    assert "wait for each other, for ever" in found()
+    assert found("wait for each other, for ever")
 
 
 def test_somebody_who_has_not_asked_since_and_passes_for_living(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlock.Step, "is_doubted", False)
-    assert found_one_of("without reason", "in doubt already", "defect")
+    assert found("without reason", "in doubt already", "defect")
 
 
 def test_a_waiter_behind_others_that_is_left_alone_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     # If those ahead have died, nobody notices that what they are granted is free again.
     monkeypatch.setattr(placing, "_longest_silence_ns", lambda *_: ticket.ASK_AGAIN_NS)
-    assert "was told to ask too late" in found()
+    assert found("was told to ask too late")
 
 
 def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,17 +165,17 @@ def test_a_deadlock_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
         return []
 
     monkeypatch.setattr(claiming, "find_cycle", suspicious)
-    assert "was refused without reason" in found()
+    assert found("was refused without reason")
 
 
 def test_a_lock_delay_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "delay_after", lambda *facts: None)
-    assert "kept others away" in found()
+    assert found("kept others away")
 
 
 def test_a_lock_delay_that_lets_everybody_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queueing, "is_delayed_for", lambda lease, holder: lease.holder == "registrar")
-    assert found_one_of("kept others away", "stood in its way")
+    assert found("kept others away", "stood in its way")
 
 
 def test_a_transfer_that_leaves_the_old_lease_valid(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,29 +187,26 @@ def test_a_transfer_that_leaves_the_old_lease_valid(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(transfer, "_cannot_receive", lambda *_: None)
     monkeypatch.setattr(Plan, "add", forgetful)
-    assert "was not handed over" in found()
+    assert found("was not handed over")
 
 
 def test_a_transfer_that_keeps_the_old_token(monkeypatch: pytest.MonkeyPatch) -> None:
     hand_over = transfer._hand_over
 
     def stingy(command: Any, self: Plan, lease: Lease) -> Any:
-        monkeypatch.setattr(Plan, "next_token", lambda _: lease.token)
-        try:
+        with monkeypatch.context() as here:
+            here.setattr(Plan, "next_token", lambda _: lease.token)
             return hand_over(command, self, lease)
-        finally:
-            monkeypatch.setattr(Plan, "next_token", next_token)
 
-    next_token = Plan.next_token
     monkeypatch.setattr(transfer, "_hand_over", stingy)
-    assert "is not above all others" in found()
+    assert found("is not above all others")
 
 
-def test_an_upgrade_beside_other_sharers(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (change_mode, queueing):
-        monkeypatch.setattr(module, "others_beside", lambda *_: [])
+@pytest.mark.parametrize("module", [change_mode, queueing], ids=["at once", "after waiting"])
+def test_an_upgrade_beside_other_sharers(module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "others_beside", lambda *_: [])
     monkeypatch.setattr("simulator.closings.Closings._enter", lambda *_: None)
-    assert "was not alone" in found()
+    assert found("was not alone")
 
 
 def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,17 +221,17 @@ def test_sharers_that_come_in_while_an_upgrade_waits(monkeypatch: pytest.MonkeyP
 
     for module in (claiming, queueing):
         monkeypatch.setattr(module, "holders_in_the_way", lenient)
-    assert "stood in its way" in found()
+    assert found("stood in its way")
 
 
 def test_a_waiter_that_is_not_granted_what_has_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("leasehold.kernel.lease.family.promote_after", lambda event, view, now: None)
-    assert "nothing is in its way" in found()
+    assert found("nothing is in its way")
 
 
 def test_a_winner_that_is_not_woken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Plan, "wake", lambda *_: None)
-    assert "was not woken" in found()
+    assert found("was not woken")
 
 
 def test_a_waiter_that_is_told_to_ask_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,7 +239,7 @@ def test_a_waiter_that_is_told_to_ask_too_late(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         placing, "place_behind", lambda *facts: replace(place_behind(*facts), expires_in_ns=None)
     )
-    assert "ask too late" in found()
+    assert found("ask too late")
 
 
 def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +253,7 @@ def test_a_grant_that_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
         return decided
 
     monkeypatch.setattr("leasehold.kernel.lease.rules.acquire.ask_again", hasty)
-    assert "nobody has confirmed it" in found()
+    assert found("nobody has confirmed it")
 
 
 def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,12 +262,12 @@ def test_a_look_that_promises_more_than_the_claim_window(monkeypatch: pytest.Mon
         return None if seen is None else replace(seen, expires_in_ns=2 * seen.lease.ttl_ns)
 
     monkeypatch.setattr("simulator.engine.won", boastful)
-    assert "was promised too much" in found()
+    assert found("was promised too much")
 
 
 def test_a_look_that_takes_what_is_still_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "_can_wait_for_confirmation", lambda one: one.expires_in > 0)
-    assert "is still waited for" in found()
+    assert found("is still waited for")
 
 
 def test_a_winner_that_stays_one_though_what_made_it_one_is_decided_again(
@@ -283,7 +282,7 @@ def test_a_winner_that_stays_one_though_what_made_it_one_is_decided_again(
             del draft.view.journal.steps[steps:]
 
     monkeypatch.setattr(family, "_append", hasty)
-    assert "waits, and nothing is in its way" in found()
+    assert found("waits, and nothing is in its way")
 
 
 def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,21 +292,6 @@ def be_silent_about_crowds(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{crowd_judge}.{name}", lambda *_, **__: None)
 
 
-def found_one_of(*problems: str, besides: Sequence[str] = ()) -> bool:
-    """Say whether one of several promises is the first that is seen to be broken; which, is up to chance."""
-    problem = found(besides=besides)
-    return any(one in problem for one in problems)
-
-
-def found(*, besides: Sequence[str] = ()) -> str:
-    """Return the first promise that is seen to be broken where it is crowded.
-
-    `besides`: what else the same mistake breaks; worlds in which that is seen first are passed over.
-    """
-    for seed in range(2, SEEDS, 4):
-        try:
-            simulate(seed)
-        except SimulationFailed as failure:
-            if not any(one in failure.problem for one in besides):
-                return failure.problem
-    raise AssertionError(f"nothing was noticed in {SEEDS} seeds")
+def found(*says: str, besides: Sequence[str] = ()) -> str:
+    """Return the first promise that is seen to be broken where it is crowded."""
+    return search.found(*says, seeds=range(2, SEEDS, 4), besides=besides)

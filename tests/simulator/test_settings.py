@@ -11,15 +11,18 @@ from leasehold.kernel.ledger.events import StoreCheckpointed
 from leasehold.kernel.ledger.state import State
 from leasehold.settings import law
 from leasehold.settings.law import FAMILY, Changed, ChangeSetting, settings_family
-from simulator import SimulationFailed, simulate
+from simulator import simulate
 from simulator.settings_troupe import SettingsTroupe
+from tests import lanes
+from tests.mutations import search
 
 SEEDS = 25
 
 
+@pytest.mark.deep
 def test_settings_go_through_everything_that_leases_do() -> None:
     troupe = SettingsTroupe()
-    for seed in range(SEEDS):
+    for seed in range(SEEDS if lanes.is_full_length() else SEEDS // 3):
         simulate(seed, troupes=[troupe])
     noted = sum((Counter(play.noted) for play in troupe.plays), Counter[str]())
     # A troupe that has become tame would find nothing either.
@@ -27,20 +30,17 @@ def test_settings_go_through_everything_that_leases_do() -> None:
     assert noted["started over"] > 5
 
 
-def found(**others: Any) -> str:
+def found(*says: str, **others: Any) -> str:
     """Return the first promise that is seen to be broken by a family with something else in its place."""
-    family = replace(settings_family(), invariants=lambda state: (), **others)
-    for seed in range(2 * SEEDS):
-        try:
-            simulate(seed, troupes=[SettingsTroupe(family)])
-        except SimulationFailed as failure:
-            return failure.problem
-    raise AssertionError(f"nothing was noticed in {2 * SEEDS} seeds")
+    family = search.change_family(settings_family(), invariants=lambda state: (), **others)
+    return search.found(
+        *says, seeds=range(2 * SEEDS), play=lambda seed: simulate(seed, troupes=[SettingsTroupe(family)])
+    )
 
 
 def test_a_retry_that_is_carried_out_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Draft, "remembered", lambda self, command: None)
-    assert "was carried out twice" in found()
+    assert found("was carried out twice")
 
 
 def test_a_request_that_changes_nothing_and_is_not_recorded() -> None:
@@ -51,7 +51,7 @@ def test_a_request_that_changes_nothing_and_is_not_recorded() -> None:
             return law._answer(command, command.value, command.value, draft)
         return law.change(command, draft)
 
-    assert "is not in the ledger" in found(rules={ChangeSetting: thrifty})
+    assert found("is not in the ledger", rules={ChangeSetting: thrifty})
 
 
 def test_a_setting_that_says_what_it_was_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,27 +60,27 @@ def test_a_setting_that_says_what_it_was_not(monkeypatch: pytest.MonkeyPatch) ->
 
     answer = law._answer
     monkeypatch.setattr(law, "_answer", forgetful)
-    assert "and it was and is" in found()
+    assert found("and it was and is")
 
 
 def test_a_setting_of_one_tenant_that_is_set_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(law, "scope_of", lambda tenant, key: "")
-    assert "which nobody asked for" in found()
+    assert found("which nobody asked for")
 
 
 def test_a_value_that_no_setting_can_have() -> None:
-    assert "was answered with" in found(check=lambda command: None)
+    assert found("was answered with", check=lambda command: None)
 
 
 def test_a_setting_that_is_let_go_of_with_its_history() -> None:
     def careless(state: State, checkpoint: StoreCheckpointed) -> list[str]:
         return list(state.of(FAMILY))
 
-    assert "were let go of" in found(forgotten=careless)
+    assert found("were let go of", forgotten=careless)
 
 
 def test_a_reset_that_leaves_the_value() -> None:
     def sticky(record: Any, event: Any, key: str) -> Any:
         return law.evolve(record, event, key) or record
 
-    assert "was changed from" in found(evolve=sticky)
+    assert found("was changed from", evolve=sticky)

@@ -11,12 +11,19 @@ import pytest
 from simulator import OUTCOMES
 from simulator import __main__ as simulate
 
+# It says how far it is after each part, here after the first world.
+INTERRUPTED = """
+from simulator import __main__ as simulate
+simulate._SEEDS_PER_CHUNK = 1
+raise SystemExit(simulate.main())
+"""
+
 
 def test_many_seeds_end_with_what_happened_and_a_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate.main(["--seeds", "5", "--start", "40"]) == 0
+    assert simulate.main(["--seeds", "2", "--start", "43"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.startswith("seeds 40 to 44\n")
-    assert "5 seeds, " in printed.out
+    assert printed.out.startswith("seeds 43 to 44\n")
+    assert "2 seeds, " in printed.out
     assert printed.out.rstrip().endswith("every promise was kept")
     for name in OUTCOMES:
         assert f"  {name}\n" in printed.out
@@ -32,10 +39,14 @@ def test_fresh_seeds_are_others_each_time(monkeypatch: pytest.MonkeyPatch) -> No
     assert once != again
 
 
-def test_seeds_can_be_shared_out_among_processes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate.main(["--seeds", "45", "--jobs", "2"]) == 0
+def test_seeds_can_be_shared_out_among_processes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # More parts than processes, and the last part is shorter.
+    monkeypatch.setattr(simulate, "_SEEDS_PER_CHUNK", 2)
+    assert simulate.main(["--seeds", "5", "--jobs", "2"]) == 0
     shared = capsys.readouterr().out.splitlines()[:-1]
-    assert simulate.main(["--seeds", "45"]) == 0
+    assert simulate.main(["--seeds", "5"]) == 0
     assert capsys.readouterr().out.splitlines()[:-1] == shared
 
 
@@ -81,13 +92,13 @@ def test_wrong_arguments_are_explained(wrong: list[str], capsys: pytest.CaptureF
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_interrupt_ends_it_without_a_traceback(jobs: str) -> None:
-    command = [sys.executable, "-m", "simulator", "--seeds", "100000", "--jobs", jobs]
+    command = [sys.executable, "-c", INTERRUPTED, "--seeds", "10000", "--jobs", jobs]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
         assert running.stderr is not None
         try:
-            assert "of 100,000 seeds" in running.stderr.readline()
+            assert "of 10,000 seeds" in running.stderr.readline()
             running.send_signal(signal.SIGINT)
             _, errors = running.communicate(timeout=60)
         finally:

@@ -150,5 +150,5 @@ def contents(store: Store) -> tuple[list[Lease], object, list[Any]]:
         )
 
 
-SameAnswers.TestCase.settings = settings(max_examples=50, stateful_step_count=25, deadline=None)
+SameAnswers.TestCase.settings = settings(stateful_step_count=25)
 TestSameAnswers = SameAnswers.TestCase

@@ -13,6 +13,8 @@ import leasehold
 from leasehold.workflows import Action, Event, EventType, Guard, LeaseMetadata, Result
 from tests.client.test_hostile import Given, try_all
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture(params=["memory", "sqlite"])
 def leases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[leasehold.Client]:

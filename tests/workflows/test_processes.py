@@ -127,7 +127,6 @@ def takeovers(leases: leasehold.Client) -> set[int]:
     }
 
 
-@pytest.mark.slow
 def test_handoffs_under_load_keep_every_action_in_order_and_shut_the_old_orchestrator_out(
     tmp_path: Path,
 ) -> None:

@@ -1,8 +1,7 @@
 """Commands decided one after another on one view are decided as if each was committed before the next."""
 
 import hypothesis.strategies as st
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.commands import (
@@ -70,8 +69,6 @@ QUOTAS = st.builds(
 )
 
 
-@pytest.mark.slow
-@settings(max_examples=500, deadline=None, print_blob=True)
 @given(
     quotas=QUOTAS,
     before=st.lists(COMMANDS, max_size=6),
@@ -175,8 +172,6 @@ CROWDED: st.SearchStrategy[Command] = st.one_of(
 )
 
 
-@pytest.mark.slow
-@settings(max_examples=500, deadline=None, print_blob=True)
 @given(
     quotas=QUOTAS,
     batches=st.lists(

@@ -6,7 +6,6 @@ resources was granted whole. In the end, whoever goes on asking gets what it ask
 """
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, initialize, multiple, rule
 
@@ -165,11 +164,8 @@ class Crowd(RuleBasedStateMachine):
         raise AssertionError(f"these are still there: {unended}")
 
 
-TestCrowd = pytest.mark.slow(Crowd.TestCase)
+TestCrowd = Crowd.TestCase
 TestCrowd.settings = settings(
-    max_examples=250,
     stateful_step_count=30,
-    deadline=None,
-    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )

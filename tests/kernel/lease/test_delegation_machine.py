@@ -7,7 +7,6 @@ and cascades; both must always give the same answer, and every invariant must ho
 
 from dataclasses import dataclass, field
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, MultipleResults, RuleBasedStateMachine, invariant, multiple, rule
@@ -185,11 +184,8 @@ class Delegations(RuleBasedStateMachine):
             assert not (self.registrar.lease(lease_id).is_terminal and account.lives(self.now))
 
 
-TestDelegations = pytest.mark.slow(Delegations.TestCase)
+TestDelegations = Delegations.TestCase
 TestDelegations.settings = settings(
-    max_examples=300,
     stateful_step_count=40,
-    deadline=None,
-    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

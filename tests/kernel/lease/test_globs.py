@@ -5,7 +5,7 @@ from itertools import product
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from leasehold.kernel.lease.globs import ALTERNATIVES, BadPattern, escape, literal_prefix, parsed
 from leasehold.kernel.lease.path_index import PathIndex
@@ -88,7 +88,6 @@ NAME = (PIECES | WITH_BRACES).filter(lambda name: name != "**" and name not in (
 TEXTS = ["".join(letters) for length in range(1, 9) for letters in product("ab", repeat=length)]
 
 
-@settings(max_examples=300, deadline=None)
 @given(one=NAME, other=NAME)
 def test_names_overlap_if_there_is_a_text_that_both_match(one: str, other: str) -> None:
     """Two names of four pieces each have no text of more than eight letters as their shortest."""
@@ -100,7 +99,6 @@ PATH = st.lists(st.sampled_from(["a", "b", "*", "**", "*.c", "f.c"]), min_size=1
 PATHS = [names for depth in range(1, 7) for names in product(("a", "b", "f.c"), repeat=depth)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(one=PATH, other=PATH)
 def test_paths_overlap_if_there_is_one_that_both_cover(one: tuple[str, ...], other: tuple[str, ...]) -> None:
     spelled = one[: len(other)] == other[: len(one)]
@@ -113,7 +111,6 @@ SPELLED = st.lists(
 ).map(lambda names: "/" + "/".join(names))
 
 
-@settings(max_examples=300, deadline=None)
 @given(paths=st.lists(SPELLED, max_size=12, unique=True), path=SPELLED, gone=st.sets(st.integers(0, 11)))
 def test_an_index_finds_exactly_what_relates_to_a_path(paths: list[str], path: str, gone: set[int]) -> None:
     index = PathIndex()

@@ -11,8 +11,9 @@ from leasehold.kernel.lease.budget import Budget
 from leasehold.kernel.lease.model import Lease
 from leasehold.kernel.lease.scope import Scope
 from tests.kernel.lease.test_delegation_machine import Delegations
+from tests.lanes import by_length
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 PLACES = ("top", "child", "grandchild")
 STEPS = [
@@ -97,7 +98,7 @@ def reached(trail: tuple[Step, ...]) -> Line:
 def test_every_sequence_of_six_steps_keeps_the_law() -> None:
     frontier: list[tuple[Step, ...]] = [()]
     known = {Line().situation()}
-    for _ in range(6):
+    for _ in range(by_length(6, 4)):
         after: list[tuple[Step, ...]] = []
         for trail in frontier:
             for step in STEPS:
@@ -106,4 +107,4 @@ def test_every_sequence_of_six_steps_keeps_the_law() -> None:
                     known.add(where)
                     after.append((*trail, step))
         frontier = after
-    assert len(known) > 100, "little happened"
+    assert len(known) > by_length(100, 20), "little happened"

@@ -1,7 +1,6 @@
 """Any sequence of commands, in any order, against a model that shares no code with the kernel."""
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import (
     Bundle,
@@ -201,11 +200,8 @@ class Leases(RuleBasedStateMachine):
                 assert self.model.live_on(one.tenant, one.resource) == [one]
 
 
-TestLeases = pytest.mark.slow(Leases.TestCase)
+TestLeases = Leases.TestCase
 TestLeases.settings = settings(
-    max_examples=500,
     stateful_step_count=40,
-    deadline=None,
-    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

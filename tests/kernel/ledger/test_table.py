@@ -166,7 +166,7 @@ class Tables(RuleBasedStateMachine):
 
 
 TestTables = Tables.TestCase
-TestTables.settings = settings(max_examples=150, stateful_step_count=25, deadline=None, print_blob=True)
+TestTables.settings = settings(stateful_step_count=25)
 
 
 BOUNDS = ("a", "b", "c", "d")

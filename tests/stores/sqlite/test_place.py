@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from leasehold.stores.sqlite.backup import backup, restore
 from leasehold.stores.sqlite.files import ALL, DATABASE, IDENTITY, LOG, SHARED_MEMORY, TURNSTILE, WRITER
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk
+from tests.lanes import some_of
 from tests.stores.sqlite.support import (
     Other,
     Pipe,
@@ -475,8 +477,13 @@ def test_a_change_within_the_same_tick_of_the_files_clock_is_noticed(
 # Restoring what is refused
 
 
-@pytest.mark.parametrize("name", [DATABASE, IDENTITY, WRITER, SHARED_MEMORY])
-@pytest.mark.parametrize("how", ["removed", "replaced", "damaged"])
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("name", "how"),
+    some_of(
+        list(product([DATABASE, IDENTITY, WRITER, SHARED_MEMORY], ["removed", "replaced", "damaged"])), 5
+    ),
+)
 def test_a_restore_puts_a_store_right_that_is_refused(path: Path, name: str, how: str) -> None:
     saved = path.parent / "backup"
     backup(path, saved)

@@ -28,6 +28,7 @@ from leasehold.stores.sqlite.backup import backup, restore
 from leasehold.stores.sqlite.migrations import all_migrations
 from leasehold.testing.clock import FakeClock
 from leasehold.testing.faults import FaultyDisk, Operation
+from tests.lanes import by_length
 from tests.stores.sqlite.support import (
     Other,
     Pipe,
@@ -373,6 +374,7 @@ def kill_at_every_step(pipe: Pipe, saved: Path, path: Path) -> None:
             break
 
 
+@pytest.mark.deep
 def test_a_restore_that_is_killed_in_any_write_or_sync_leaves_the_old_store_or_the_new_one(
     store: Path, saved: Path
 ) -> None:
@@ -381,14 +383,14 @@ def test_a_restore_that_is_killed_in_any_write_or_sync_leaves_the_old_store_or_t
         outcomes: list[tuple[int, int]] = killer.hear_to_the_end()
         assert killer.join() == 0
     assert {outcome for outcome, _ in outcomes} == {20, 10}
-    assert len(outcomes) > 20
+    assert len(outcomes) > by_length(20, 6)
     # Before the commit the old epoch; after it one that nobody has seen.
     assert all((epoch == old) == (count == 20) for count, epoch in outcomes)
 
 
 def kill_at_every_call(pipe: Pipe, saved: Path, path: Path) -> None:
     never_wait()
-    for at in itertools.count(1):
+    for at in itertools.count(1, by_length(1, 3)):
         child = os.fork()
         if child == 0:
             disk = FaultyDisk()
@@ -402,6 +404,7 @@ def kill_at_every_call(pipe: Pipe, saved: Path, path: Path) -> None:
             break
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("operation", "error", "expected"),
     [("write", errno.ENOSPC, StoreFull), ("write", errno.EIO, StoreFailed), ("sync", errno.EIO, StoreFailed)],
@@ -410,7 +413,7 @@ def test_a_restore_that_meets_a_disk_error_leaves_the_old_store_or_the_new_one(
     store: Path, saved: Path, operation: Operation, error: int, expected: type[StoreError]
 ) -> None:
     with closing(open_store(store)):  # As long as it is open, nobody else has to tidy up on closing.
-        for nth in itertools.count(1):
+        for nth in itertools.count(1, by_length(1, 3)):
             epoch, disk = epoch_of(store), FaultyDisk()
             disk.fail(operation, nth=nth, error=error, lasting=True)
             try:

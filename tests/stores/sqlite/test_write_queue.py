@@ -194,7 +194,6 @@ def test_a_store_can_be_closed_while_one_of_its_threads_waits_for_a_stopped_writ
 
 
 @pytest.mark.chaos
-@pytest.mark.slow
 def test_no_writer_starves_beside_others_that_commit_without_pause(tmp_path: Path) -> None:
     fair = waits_of_writers(commit_through_the_queue, tmp_path / "fair.db")
     plain = waits_of_writers(commit_with_a_timeout, tmp_path / "plain.db")

@@ -16,9 +16,10 @@ from leasehold.stores.sqlite import SqliteStore
 from leasehold.testing.clock import FakeClock
 from leasehold.work.law.commands import Enqueue, Fail, Succeed, TryAcquire
 from leasehold.work.law.model import WORK, Place, Queued, Range, domain_key, place_key, queued_key, range_key
+from tests.lanes import by_length
 from tests.work.house import WorkHouse
 
-FEW, MANY = 10, 100_000
+FEW, MANY = 10, by_length(100_000, 10_000)
 _INSERT = "INSERT INTO documents (family, key, tenant, body) VALUES (?, ?, 'default', ?)"
 
 
@@ -89,7 +90,7 @@ def cost(house: WorkHouse, command: Command) -> Cost:
     return Cost(len(statements), steps)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_no_command_costs_more_because_there_is_more(tmp_path: Path) -> None:
     costs: dict[int, dict[str, Cost]] = {}
     for count in (FEW, MANY):
