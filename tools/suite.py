@@ -8,7 +8,8 @@
 else. tests/lanes.py decides which test belongs to which. `coverage` is the part of `proof` that sees whether
 the tests of the laws reach every branch of them. A stage that fails does not keep the next ones from running.
 
-Exit code 0 if everything passed, 1 if something failed, 2 for wrong arguments, 130 if interrupted.
+Exit code 0 if everything passed, 1 if something failed, 2 for wrong arguments, 130 if interrupted,
+143 if told to end.
 """
 
 import argparse
@@ -102,13 +103,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     workers = min(len(os.sched_getaffinity(0)), 7) + 1
     parser.add_argument(
         "--workers",
-        type=int,
-        choices=range(1, 65),
+        type=_count,
         metavar="N",
         default=workers,
         help=f"how many processes run tests ({workers})",
     )
     return parser.parse_args(arguments)
+
+
+def _count(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, not {text!r}")
+    return number
 
 
 def _run(command: str, workers: int) -> int:
